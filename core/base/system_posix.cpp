@@ -1,0 +1,92 @@
+#include "core/base/system.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sched.h>
+#include <set>
+#include <string>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/base/bytes.h"
+#include "core/base/paths.h"
+
+namespace headroom {
+namespace {
+
+int read_int(const std::string& path, int fallback) {
+    std::ifstream in(path);
+    int value = fallback;
+    return in >> value ? value : fallback;
+}
+
+// A line "Name:   123 kB" of a file under /proc, in bytes; 0 if it is not there.
+std::uint64_t read_kib_line(const char* path, const std::string& name) {
+    std::ifstream in(path);
+    std::string word;
+    while (in >> word) {
+        std::uint64_t kib = 0;
+        if (word == name && in >> kib) return kib * KiB;
+        in.ignore(1024, '\n');
+    }
+    return 0;
+}
+
+}  // namespace
+
+int physical_cores() noexcept {
+    try {
+        cpu_set_t allowed;
+        CPU_ZERO(&allowed);
+        if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+        std::set<std::pair<int, int>> cores;  // (package, core)
+        for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+            if (!CPU_ISSET(cpu, &allowed)) continue;
+            const std::string folder = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", cpu);
+            cores.emplace(read_int(folder + "physical_package_id", 0), read_int(folder + "core_id", cpu));
+        }
+        return std::max(1, static_cast<int>(cores.size()));
+    } catch (...) {
+        return 1;
+    }
+}
+
+std::uint64_t total_ram() noexcept {
+    try {
+        return read_kib_line("/proc/meminfo", "MemTotal:");
+    } catch (...) {
+        return 0;
+    }
+}
+
+std::uint64_t available_ram() noexcept {
+    try {
+        return read_kib_line("/proc/meminfo", "MemAvailable:");
+    } catch (...) {
+        return 0;
+    }
+}
+
+std::uint64_t peak_resident_bytes() noexcept {
+    rusage usage{};
+    if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+    return static_cast<std::uint64_t>(usage.ru_maxrss) * KiB;
+}
+
+std::filesystem::path user_data_folder() {
+    if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data == '/') return std::filesystem::path(data) / "headroom";
+    const char* home = std::getenv("HOME");
+    return std::filesystem::path(home && *home ? home : "/tmp") / ".local/share/headroom";
+}
+
+std::filesystem::path program_folder() {
+    std::error_code code;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", code);
+    return code ? std::filesystem::path() : program.parent_path();
+}
+
+}  // namespace headroom

@@ -1,0 +1,68 @@
+#include "core/base/system.h"
+
+#include <windows.h>
+
+#include <psapi.h>
+#include <shlobj.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/base/paths.h"
+
+namespace headroom {
+
+int physical_cores() noexcept {
+    DWORD bytes = 0;
+    ::GetLogicalProcessorInformationEx(RelationProcessorCore, nullptr, &bytes);
+    try {
+        std::vector<char> buffer(bytes);
+        auto* info = reinterpret_cast<SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX*>(buffer.data());
+        if (bytes == 0 || !::GetLogicalProcessorInformationEx(RelationProcessorCore, info, &bytes)) return 1;
+        int cores = 0;
+        for (DWORD at = 0; at < bytes; ++cores) {
+            const auto* entry = reinterpret_cast<const SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX*>(buffer.data() + at);
+            if (entry->Size == 0) break;
+            at += entry->Size;
+        }
+        return std::max(1, cores);
+    } catch (...) {
+        return 1;
+    }
+}
+
+std::uint64_t total_ram() noexcept {
+    MEMORYSTATUSEX status{};
+    status.dwLength = sizeof status;
+    return ::GlobalMemoryStatusEx(&status) ? status.ullTotalPhys : 0;
+}
+
+std::uint64_t available_ram() noexcept {
+    MEMORYSTATUSEX status{};
+    status.dwLength = sizeof status;
+    return ::GlobalMemoryStatusEx(&status) ? status.ullAvailPhys : 0;
+}
+
+std::uint64_t peak_resident_bytes() noexcept {
+    PROCESS_MEMORY_COUNTERS counters{};
+    counters.cb = sizeof counters;
+    return ::GetProcessMemoryInfo(::GetCurrentProcess(), &counters, sizeof counters) ? counters.PeakWorkingSetSize : 0;
+}
+
+std::filesystem::path user_data_folder() {
+    wchar_t folder[MAX_PATH] = {};
+    if (::SHGetFolderPathW(nullptr, CSIDL_APPDATA, nullptr, SHGFP_TYPE_CURRENT, folder) == S_OK) {
+        return std::filesystem::path(folder) / "Headroom";
+    }
+    return std::filesystem::path(L".") / "Headroom";
+}
+
+std::filesystem::path program_folder() {
+    std::wstring name(32768, L'\0');
+    const DWORD length = ::GetModuleFileNameW(nullptr, name.data(), static_cast<DWORD>(name.size()));
+    name.resize(length);
+    return std::filesystem::path(name).parent_path();
+}
+
+}  // namespace headroom

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace headroom {
+
+// A reference to a callable that outlives the call: a pointer and a trampoline, no allocation.
+template <class Signature>
+class FunctionRef;
+template <class R, class... Args>
+class FunctionRef<R(Args...)> {
+public:
+    template <class F>
+        requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+    FunctionRef(F&& function)  // NOLINT(google-explicit-constructor): a parameter type
+        : object_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
+          call_([](void* object, Args... args) -> R {
+              return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
+          }) {}
+    R operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
+
+private:
+    void* object_;
+    R (*call_)(void*, Args...);
+};
+
+// Fork and join over a fixed set of threads, made for hundreds of short parallel sections per token: workers spin for some tens
+// of microseconds after a section and then sleep, so that a decode step wakes nobody and an idle program burns nothing.
+// The calling thread works too, as thread 0. One section at a time: sections must not nest, and calls from two threads at once
+// are not allowed.
+class ThreadPool {
+public:
+    // threads >= 1, the caller included.
+    explicit ThreadPool(int threads);
+    ~ThreadPool();
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
+
+    [[nodiscard]] int size() const noexcept { return static_cast<int>(workers_.size()) + 1; }
+
+    // Calls task(thread) once on each thread, thread in [0, size()), and returns when all have returned. task must not throw.
+    void run(FunctionRef<void(int thread)> task);
+
+    // Calls body(begin, end, thread) for pieces of [0, count), each of `grain` (the last one less), handed out as threads
+    // become free. Which thread gets which piece changes from run to run: results must not depend on it.
+    void parallel_for(std::int64_t count, std::int64_t grain, FunctionRef<void(std::int64_t begin, std::int64_t end, int thread)> body);
+
+private:
+    void work(int thread);
+
+    std::vector<std::thread> workers_;
+    alignas(64) std::atomic<std::uint32_t> generation_{0};  // counts sections
+    alignas(64) std::atomic<int> running_{0};               // workers that have not finished this section
+    alignas(64) std::atomic<bool> stop_{false};
+    const FunctionRef<void(int)>* task_ = nullptr;          // written before generation_ moves on
+};
+
+}  // namespace headroom

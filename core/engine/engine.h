@@ -1,0 +1,173 @@
+#pragma once
+
+// The facade: what the command line, the window and the server use. Nothing here throws; errors are values.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/engine/sampling.h"
+#include "core/gguf/file.h"
+#include "core/text/chat_template.h"
+#include "core/text/tokenizer.h"
+
+namespace headroom::engine {
+
+struct LoadOptions {
+    std::filesystem::path path;
+    int context = 0;   // positions; 0: the file's, or 4,096 where the file's is larger (see ModelInfo::context)
+    int threads = 0;   // 0: physical cores
+};
+
+struct LoadProgress {
+    enum class Stage : std::uint8_t { opening, reading, preparing } stage = Stage::opening;
+    double fraction = 0;              // of the whole load, 0 to 1
+    std::uint64_t bytes_done = 0;     // of the file
+    std::uint64_t bytes_total = 0;
+};
+// Called from the loading thread, at most some 30 times a second.
+using ProgressCallback = std::function<void(const LoadProgress&)>;
+
+// What a model will need, before it is loaded.
+struct Estimate {
+    std::uint64_t weights_bytes = 0;
+    std::uint64_t kv_bytes = 0;       // of one conversation at the whole context
+    std::uint64_t scratch_bytes = 0;
+    std::uint64_t available_ram = 0;  // now; 0: unknown
+    [[nodiscard]] std::uint64_t total() const noexcept { return weights_bytes + kv_bytes + scratch_bytes; }
+    [[nodiscard]] bool fits() const noexcept { return available_ram == 0 || total() <= available_ram; }
+};
+
+struct ModelInfo {
+    std::string name;                 // general.name, or the file's name
+    std::string family;               // general.architecture: "qwen3moe"
+    std::string quantization;         // "Q4_K_M", from general.file_type, else the most common tensor type
+    std::uint64_t parameters = 0;
+    std::uint64_t file_bytes = 0;
+    int trained_context = 0;          // the file's context_length
+    int context = 0;                  // in use
+    int vocabulary = 0;
+    int layers = 0;
+    int experts = 0;                  // 0: dense
+    int experts_used = 0;
+    bool has_chat_template = false;
+    std::vector<std::string> warnings;  // sentences for the user (unknown pre-tokenizer, …)
+};
+
+// What inspect and the window's "open" page show without loading. Reads only the header. context as in LoadOptions.
+struct Inspection {
+    ModelInfo info;
+    Estimate estimate;
+    std::string problem;              // why this model cannot be run (unknown family, tensor type); empty: it can
+};
+[[nodiscard]] Inspection inspect(const gguf::File& file, int context);
+
+// A loaded model. Shared by sessions; its const functions are safe from any thread.
+class Model {
+public:
+    // Errors: those of gguf::File::open, unsupported (family, tensor type), invalid_file (shapes), out_of_memory, cancelled.
+    // stop: checked at least every 50 ms.
+    [[nodiscard]] static Result<std::shared_ptr<Model>> load(const LoadOptions& options, const ProgressCallback& progress = {},
+                                                             std::stop_token stop = {});
+    ~Model();
+    Model(const Model&) = delete;
+    Model& operator=(const Model&) = delete;
+
+    [[nodiscard]] const ModelInfo& info() const noexcept;
+    [[nodiscard]] const gguf::File& file() const noexcept;
+    [[nodiscard]] const text::Tokenizer& tokenizer() const noexcept;
+    [[nodiscard]] int threads() const noexcept;
+
+    // The prompt of a conversation through the file's chat template. context: {"messages": [...], "tools": …}; add_generation_prompt is
+    // true unless given. Errors: template_failed; unsupported where the file has no template.
+    [[nodiscard]] Result<std::vector<TokenId>> chat_prompt(const text::Json& context) const;
+
+private:
+    friend class Session;
+    struct State;
+    explicit Model(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+enum class FinishReason : std::uint8_t { stop, length, cancelled };
+[[nodiscard]] std::string_view to_string(FinishReason reason) noexcept;  // "stop", "length", "cancelled"
+
+struct GenerateRequest {
+    std::vector<TokenId> prompt;       // the whole conversation so far: what the session has already read is not read again
+    SamplingOptions sampling;
+    int max_tokens = -1;               // -1: to the end of the context
+    std::vector<std::string> stops;    // end the answer, not part of it
+    bool ignore_end = false;           // go on after end tokens (benchmarks)
+    bool show_special = false;         // control tokens as text
+};
+
+struct GenerateStats {
+    int prompt_tokens = 0;
+    int reused_tokens = 0;             // of the prompt, found in the session
+    int completion_tokens = 0;
+    double prompt_seconds = 0;
+    double completion_seconds = 0;
+    [[nodiscard]] double prompt_tps() const noexcept {
+        return prompt_seconds > 0 ? (prompt_tokens - reused_tokens) / prompt_seconds : 0;
+    }
+    [[nodiscard]] double completion_tps() const noexcept {
+        return completion_seconds > 0 ? completion_tokens / completion_seconds : 0;
+    }
+};
+
+struct GenerateResult {
+    std::string text;                  // valid UTF-8
+    std::vector<TokenId> tokens;       // of the answer, an end token included
+    FinishReason finish = FinishReason::stop;
+    GenerateStats stats;
+};
+
+struct GenerateCallbacks {
+    // New text, in order, valid UTF-8; joined it is GenerateResult::text. Called on the generating thread.
+    std::function<void(std::string_view text, const GenerateStats& stats)> on_text;
+    // While the prompt is read: tokens done of tokens to do.
+    std::function<void(int done, int total)> on_prompt;
+};
+
+// One conversation: the tokens read so far and their KV cache, whose pages are allocated as it grows. Used from one thread at a
+// time; sessions of one model may be used from different threads, their steps take turns.
+class Session {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<Session>> create(std::shared_ptr<Model> model);
+    ~Session();
+
+    // Answers. Errors: invalid_argument (sampling, empty prompt, ids outside the vocabulary), context_full (both numbers in the message),
+    // out_of_memory. Cancelling through stop is no error: finish is `cancelled`, text what there is; it is noticed within one
+    // layer's work. After any outcome the session can be used again.
+    [[nodiscard]] Result<GenerateResult> generate(const GenerateRequest& request, const GenerateCallbacks& callbacks = {},
+                                                  std::stop_token stop = {});
+
+    // Reads tokens (from an empty session: what it held is dropped) and hands the logits behind each position in `positions`
+    // (ascending) to on_logits: for eval and perplexity.
+    [[nodiscard]] Result<> evaluate(std::span<const TokenId> tokens, std::span<const int> positions,
+                                    const std::function<void(int position, std::span<const float> logits)>& on_logits,
+                                    std::stop_token stop = {});
+
+    [[nodiscard]] std::span<const TokenId> tokens() const noexcept;  // read so far
+    [[nodiscard]] std::uint64_t kv_bytes() const noexcept;            // allocated now
+    void clear() noexcept;
+
+private:
+    struct State;
+    explicit Session(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+// Where -m NAME points: a path that exists, "builtin", or a name in the model folder (with or without ".gguf"; a name never leads
+// outside the folder). Errors: not_found with the names that are there.
+[[nodiscard]] Result<std::filesystem::path> find_model(std::string_view name, const std::filesystem::path& model_folder);
+
+}  // namespace headroom::engine

@@ -1,0 +1,52 @@
+#include <QFile>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include "core/base/mapped_file.h"
+#include "core/base/paths.h"
+
+using namespace headroom;
+
+class TestMappedFile : public QObject {
+    Q_OBJECT
+private slots:
+    void readsAFileWithANameOutsideAscii() {
+        QTemporaryDir folder;
+        const QString name = folder.filePath(QString::fromUtf8("größe 模型.bin"));
+        QFile out(name);
+        QVERIFY(out.open(QIODevice::WriteOnly));
+        out.write("hello");
+        out.close();
+        auto file = MappedFile::open(from_utf8(name.toStdString()));
+        QVERIFY2(file.has_value(), file ? "" : file.error().message.c_str());
+        QCOMPARE(file->bytes().size(), std::size_t(5));
+        QCOMPARE(static_cast<char>(file->bytes()[4]), 'o');
+        file->will_need(0, 100);
+        file->drop(3, 100);
+        file->drop(100, 1);
+        QCOMPARE(static_cast<char>(file->bytes()[0]), 'h');  // dropped pages come back from the file
+        MappedFile moved = std::move(*file);
+        QCOMPARE(moved.bytes().size(), std::size_t(5));
+        QVERIFY(file->bytes().empty());
+    }
+    void emptyFile() {
+        QTemporaryDir folder;
+        QFile out(folder.filePath("empty"));
+        QVERIFY(out.open(QIODevice::WriteOnly));
+        out.close();
+        const auto file = MappedFile::open(from_utf8(out.fileName().toStdString()));
+        QVERIFY(file.has_value());
+        QVERIFY(file->bytes().empty());
+    }
+    void absentFileAndFolder() {
+        QTemporaryDir folder;
+        const auto absent = MappedFile::open(from_utf8(folder.filePath("nothing").toStdString()));
+        QVERIFY(!absent);
+        QCOMPARE(absent.error().kind, ErrorKind::not_found);
+        QVERIFY(absent.error().message.find("nothing") != std::string::npos);
+        QVERIFY(!MappedFile::open(from_utf8(folder.path().toStdString())));
+    }
+};
+
+QTEST_GUILESS_MAIN(TestMappedFile)
+#include "tst_mapped_file.moc"
