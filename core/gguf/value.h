@@ -16,9 +16,11 @@ enum class ValueType : std::uint32_t {
     u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9, u64 = 10, i64 = 11, f64 = 12,
 };
 [[nodiscard]] std::string_view to_string(ValueType type) noexcept;
+// Bytes of one number or boolean in the file; 0 for strings and arrays, which have no fixed size.
+[[nodiscard]] std::uint64_t value_bytes(ValueType type) noexcept;
 
 // An array of numbers or booleans stays where it lies in the mapped file; strings are views into it. Both are valid as long as
-// the File that gave them. Numbers in the file need not be aligned: read them through get().
+// the File that gave them. Numbers in the file need not be aligned: read them through number() and integer().
 struct Array {
     ValueType element = ValueType::u8;
     std::uint64_t count = 0;
