@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "core/base/bytes.h"
+#include "core/base/process.h"
 
 namespace headroom {
 
@@ -14,6 +15,8 @@ std::string to_utf8(const std::filesystem::path& path) {
 std::filesystem::path from_utf8(std::string_view text) { return std::filesystem::path(std::u8string(text.begin(), text.end())); }
 
 std::filesystem::path default_model_folder() { return user_data_folder() / "models"; }
+
+std::filesystem::path program_folder() { return program_file().parent_path(); }
 
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t limit) {
     std::error_code code;
@@ -29,6 +32,26 @@ Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t l
         return fail(ErrorKind::io, "{}: cannot be read", to_utf8(path));
     }
     return text;
+}
+
+Result<> write_file(const std::filesystem::path& path, std::string_view contents) {
+    std::error_code code;
+    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), code);
+    std::filesystem::path neighbour = path;
+    neighbour += fmt::format(".{}.new", process_id());
+    {
+        std::ofstream out(neighbour, std::ios::binary);
+        if (!out.write(contents.data(), static_cast<std::streamsize>(contents.size())) || !out.flush()) {
+            out.close();
+            std::filesystem::remove(neighbour, code);
+            return fail(ErrorKind::io, "{}: cannot be written", to_utf8(path));
+        }
+    }
+    std::filesystem::rename(neighbour, path, code);
+    if (!code) return {};
+    const std::string reason = code.message();
+    std::filesystem::remove(neighbour, code);
+    return fail(ErrorKind::io, "{}: cannot be written: {}", to_utf8(path), reason);
 }
 
 }  // namespace headroom

@@ -21,10 +21,17 @@ namespace headroom {
 // Where models lie unless the settings say otherwise: user_data_folder()/models. Not created.
 [[nodiscard]] std::filesystem::path default_model_folder();
 
+// The running program; empty where the system does not tell.
+[[nodiscard]] std::filesystem::path program_file();
+
 // The folder of the running program; empty where the system does not tell.
 [[nodiscard]] std::filesystem::path program_folder();
 
 // The whole file as bytes; refuses one larger than `limit` bytes.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t limit);
+
+// Writes the whole file through a neighbour that takes its place at the end: a reader sees the old contents or the new ones,
+// never half. Makes the folder where it is missing. Errors: io.
+[[nodiscard]] Result<> write_file(const std::filesystem::path& path, std::string_view contents);
 
 }  // namespace headroom

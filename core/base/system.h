@@ -3,6 +3,7 @@
 // What the operating system knows about this machine and this process.
 
 #include <cstdint>
+#include <optional>
 
 namespace headroom {
 
@@ -17,5 +18,18 @@ namespace headroom {
 
 // Largest resident size of this process so far, in bytes; 0 where the system does not tell.
 [[nodiscard]] std::uint64_t peak_resident_bytes() noexcept;
+
+// How many files this process may have open. Windows sets no limit that matters here: nothing.
+struct OpenFileLimit {
+    std::uint64_t soft = 0;  // what counts now
+    std::uint64_t hard = 0;  // what `soft` can be raised to without rights
+};
+[[nodiscard]] std::optional<OpenFileLimit> open_file_limit() noexcept;
+
+// Raises the soft limit to `wanted`, or as far as the hard one allows; never lowers it. Returns the limit then in force.
+std::optional<OpenFileLimit> raise_open_file_limit(std::uint64_t wanted) noexcept;
+
+// Files this process has open now; nothing where the system does not tell.
+[[nodiscard]] std::optional<std::uint64_t> open_file_count() noexcept;
 
 }  // namespace headroom

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <dirent.h>
 #include <fstream>
 #include <sched.h>
 #include <set>
@@ -77,16 +78,42 @@ std::uint64_t peak_resident_bytes() noexcept {
     return static_cast<std::uint64_t>(usage.ru_maxrss) * KiB;
 }
 
+std::optional<OpenFileLimit> open_file_limit() noexcept {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+    return OpenFileLimit{limit.rlim_cur, limit.rlim_max};
+}
+
+std::optional<OpenFileLimit> raise_open_file_limit(std::uint64_t wanted) noexcept {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+    if (limit.rlim_cur < wanted) {
+        rlimit raised = limit;
+        raised.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
+        if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+    }
+    return OpenFileLimit{limit.rlim_cur, limit.rlim_max};
+}
+
+std::optional<std::uint64_t> open_file_count() noexcept {
+    DIR* folder = ::opendir("/proc/self/fd");
+    if (!folder) return std::nullopt;
+    std::uint64_t count = 0;
+    while (const dirent* entry = ::readdir(folder)) count += entry->d_name[0] != '.';
+    ::closedir(folder);
+    return count - 1;  // without the folder itself
+}
+
 std::filesystem::path user_data_folder() {
     if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data == '/') return std::filesystem::path(data) / "headroom";
     const char* home = std::getenv("HOME");
     return std::filesystem::path(home && *home ? home : "/tmp") / ".local/share/headroom";
 }
 
-std::filesystem::path program_folder() {
+std::filesystem::path program_file() {
     std::error_code code;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", code);
-    return code ? std::filesystem::path() : program.parent_path();
+    return code ? std::filesystem::path() : program;
 }
 
 }  // namespace headroom

@@ -50,6 +50,12 @@ std::uint64_t peak_resident_bytes() noexcept {
     return ::GetProcessMemoryInfo(::GetCurrentProcess(), &counters, sizeof counters) ? counters.PeakWorkingSetSize : 0;
 }
 
+std::optional<OpenFileLimit> open_file_limit() noexcept { return std::nullopt; }
+
+std::optional<OpenFileLimit> raise_open_file_limit(std::uint64_t) noexcept { return std::nullopt; }
+
+std::optional<std::uint64_t> open_file_count() noexcept { return std::nullopt; }
+
 std::filesystem::path user_data_folder() {
     wchar_t folder[MAX_PATH] = {};
     if (::SHGetFolderPathW(nullptr, CSIDL_APPDATA, nullptr, SHGFP_TYPE_CURRENT, folder) == S_OK) {
@@ -58,11 +64,11 @@ std::filesystem::path user_data_folder() {
     return std::filesystem::path(L".") / "Headroom";
 }
 
-std::filesystem::path program_folder() {
+std::filesystem::path program_file() {
     std::wstring name(32768, L'\0');
     const DWORD length = ::GetModuleFileNameW(nullptr, name.data(), static_cast<DWORD>(name.size()));
     name.resize(length);
-    return std::filesystem::path(name).parent_path();
+    return std::filesystem::path(name);
 }
 
 }  // namespace headroom
