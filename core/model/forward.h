@@ -1,0 +1,98 @@
+#pragma once
+
+// The forward pass on the CPU: tokens in, logits out.
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/thread_pool.h"
+#include "core/compute/cpu/activations.h"
+#include "core/compute/cpu/ops.h"
+#include "core/model/kv_cache.h"
+#include "core/model/transformer.h"
+
+namespace headroom::model {
+
+// A piece of one session's text. Its tokens stand at the positions cache.length() … of that session.
+struct Batch {
+    KvCache& cache;
+    std::span<const std::int32_t> tokens;  // 1 to Forward::kMaxTokens ids of the vocabulary
+    std::span<const std::int32_t> rows;    // of tokens, ascending: those whose logits are wanted
+};
+
+// Runs one transformer; owns the scratch memory of a batch, which grows to the largest batch seen. Used from one thread at a time.
+// Every operator works row by row except attention, which reads the batch's own cache: a batch made of several sessions' tokens needs
+// a loop there and nowhere else. A layer's weights are named only by its Layer: another device's operators can take over per layer.
+class Forward {
+public:
+    static constexpr std::int64_t kMaxTokens = 256;
+    // Logits are computed for so many rows at a time.
+    static constexpr std::int64_t kMaxLogitRows = 16;
+
+    // The transformer and the pool must outlive it.
+    Forward(const Transformer& transformer, ThreadPool& pool);
+
+    // logits: [vocabulary], may be changed in place; valid during the call. row: index into Batch::tokens.
+    using LogitsSink = FunctionRef<void(std::int32_t row, std::span<float> logits)>;
+
+    // Reads the batch, appends to its cache and hands out the wanted logits. Errors: cancelled (checked twice in every layer),
+    // out_of_memory; then the cache's length is what it was.
+    [[nodiscard]] Result<> run(const Batch& batch, LogitsSink sink, std::stop_token stop = {});
+
+    // Scratch memory for batches of kMaxTokens (or of the context, where that is shorter), from the shapes.
+    [[nodiscard]] static std::uint64_t scratch_bytes(const Transformer& transformer, std::int64_t context) noexcept;
+
+private:
+    void allocate(std::int64_t tokens, std::size_t logit_rows);
+    void attention(const Attention& block, std::int64_t layer, KvCache& cache, std::int64_t tokens);
+    void feed_forward(const DenseFeedForward& block, std::int64_t tokens);
+    void feed_forward(const MixtureFeedForward& block, std::int64_t tokens);
+    void group_by_expert(const MixtureFeedForward& block, std::int64_t tokens);
+    void logits(const Batch& batch, LogitsSink sink);
+    // Products of the same rows x: [tokens, columns]; each result is [tokens, linear->weight.rows].
+    struct Target {
+        const Linear* linear;
+        float* y;
+    };
+    void multiply(const float* x, std::int64_t tokens, std::initializer_list<Target> targets);
+
+    const Transformer& transformer_;
+    ThreadPool& pool_;
+    cpu::Activations activations_;
+
+    // [tokens, …] each, for the batch.
+    std::vector<float> x_;        // [tokens, embedding]: the residual stream
+    std::vector<float> normed_;   // [tokens, embedding]: normed, then a block's output
+    std::vector<float> q_;        // [tokens, heads * head_dim]
+    std::vector<float> k_;        // [tokens, kv_heads * head_dim]
+    std::vector<float> v_;        // [tokens, kv_heads * head_dim_v]
+    std::vector<float> heads_;    // [tokens, heads * head_dim_v]: attention's result
+    std::vector<float> gate_;     // [tokens, feed_forward] or [tokens * used, expert_feed_forward]
+    std::vector<float> up_;       // the same
+    std::vector<float> expert_outputs_;  // [tokens * used, embedding], grouped by expert
+    std::vector<float> cosine_;   // [tokens, rope.half()]
+    std::vector<float> sine_;
+    std::vector<float> logits_;   // [kMaxLogitRows or fewer, vocabulary]
+
+    // The mixture's choice, and the same grouped by expert: group g's rows of gate_, up_ and expert_outputs_ lie behind one another.
+    std::vector<float> scores_;          // [tokens, experts]
+    std::vector<std::int32_t> chosen_;   // [tokens, used]
+    std::vector<float> shares_;          // [tokens, used]
+    struct Group {
+        std::int64_t expert = 0;
+        std::int64_t first = 0;  // row
+        std::int64_t count = 0;
+    };
+    std::vector<Group> groups_;
+    std::vector<std::int64_t> expert_rows_;    // [experts]: scratch of the grouping
+    std::vector<std::int32_t> group_tokens_;   // [tokens * used]: the token of each grouped row
+    std::vector<std::int32_t> row_numbers_;    // [tokens * used]: 0, 1, 2, …
+    std::vector<const float*> output_rows_;    // [tokens, used]: where in expert_outputs_ each one's row is
+    std::vector<cpu::ExpertProduct> products_;
+};
+
+}  // namespace headroom::model

@@ -1,0 +1,70 @@
+#include "core/model/kv_cache.h"
+
+#include "core/base/bytes.h"
+
+namespace headroom::model {
+namespace {
+
+// Pages for so many positions.
+std::int64_t pages_for(std::int64_t positions) noexcept { return (positions + cpu::kPagePositions - 1) / cpu::kPagePositions; }
+
+}  // namespace
+
+std::uint64_t KvShape::page_bytes() const noexcept {
+    return static_cast<std::uint64_t>(layers * kv_heads * cpu::kPagePositions * (head_dim + head_dim_v)) * sizeof(std::uint16_t);
+}
+
+std::uint64_t KvShape::bytes(std::int64_t positions) const noexcept {
+    return checked_mul(static_cast<std::uint64_t>(pages_for(positions)), page_bytes()).value_or(UINT64_MAX);
+}
+
+Result<> KvCache::reserve(std::int64_t positions) try {
+    const auto count = static_cast<std::size_t>(pages_for(positions));
+    if (count <= pages_.size()) return {};
+    layers_.resize(static_cast<std::size_t>(shape_.layers));
+    pages_.reserve(count);
+    for (LayerPages& layer : layers_) {
+        layer.k.reserve(count);
+        layer.v.reserve(count);
+    }
+    while (pages_.size() < count) {
+        auto* page = static_cast<std::uint16_t*>(::operator new(shape_.page_bytes(), std::align_val_t{64}, std::nothrow));
+        if (page == nullptr) {
+            return fail(ErrorKind::out_of_memory,
+                        "There is not enough memory for the conversation: {} for positions {} to {} were refused; close other "
+                        "programs or set a smaller context",
+                        format_bytes(shape_.page_bytes()), pages_.size() * cpu::kPagePositions,
+                        (pages_.size() + 1) * cpu::kPagePositions - 1);
+        }
+        pages_.emplace_back(page);
+        for (LayerPages& layer : layers_) {
+            layer.k.push_back(page);
+            page += shape_.kv_heads * cpu::kPagePositions * shape_.head_dim;
+            layer.v.push_back(page);
+            page += shape_.kv_heads * cpu::kPagePositions * shape_.head_dim_v;
+        }
+    }
+    return {};
+} catch (const std::bad_alloc&) {
+    return fail(ErrorKind::out_of_memory, "There is not enough memory for the conversation's table of pages");
+}
+
+void KvCache::truncate(std::int64_t positions) noexcept {
+    if (positions >= length_) return;
+    length_ = positions;
+    const auto count = static_cast<std::size_t>(pages_for(positions));
+    if (count >= pages_.size()) return;
+    pages_.resize(count);
+    for (LayerPages& layer : layers_) {
+        layer.k.resize(count);
+        layer.v.resize(count);
+    }
+}
+
+cpu::KvView KvCache::view(std::int64_t layer) const noexcept {
+    const LayerPages& pages = layers_[static_cast<std::size_t>(layer)];
+    return {.k_pages = pages.k.data(), .v_pages = pages.v.data(), .kv_heads = shape_.kv_heads, .head_dim = shape_.head_dim,
+            .head_dim_v = shape_.head_dim_v};
+}
+
+}  // namespace headroom::model
