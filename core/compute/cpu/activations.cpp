@@ -1,0 +1,73 @@
+#include "core/compute/cpu/activations.h"
+
+#include "core/compute/cpu/activations_storage.h"
+#include "core/compute/cpu/reference.h"
+
+namespace headroom::cpu {
+
+using gguf::TensorType;
+
+ActivationForm form_for(TensorType weights) noexcept {
+    switch (weights) {
+        case TensorType::q4_0:
+        case TensorType::q4_1:
+        case TensorType::q5_0:
+        case TensorType::q5_1:
+        case TensorType::q8_0:
+        case TensorType::iq4_nl: return ActivationForm::groups_32;
+        case TensorType::q2_k:
+        case TensorType::q3_k:
+        case TensorType::q4_k:
+        case TensorType::q5_k:
+        case TensorType::q6_k:
+        case TensorType::iq4_xs: return ActivationForm::groups_256;
+        default: return ActivationForm::floats;
+    }
+}
+
+Activations::Activations() : storage_(std::make_unique<Storage>()) {}
+Activations::~Activations() = default;
+Activations::Activations(Activations&&) noexcept = default;
+Activations& Activations::operator=(Activations&&) noexcept = default;
+
+void Activations::assign(const float* x, std::int64_t tokens, std::int64_t cols, std::int64_t stride) {
+    storage_->x = x;
+    storage_->tokens = tokens;
+    storage_->cols = cols;
+    storage_->stride = stride;
+    storage_->forms = static_cast<unsigned>(ActivationForm::floats);
+}
+
+void Activations::require(ThreadPool& pool, unsigned forms) {
+    Storage& s = *storage_;
+    const unsigned missing = forms & ~s.forms;
+    const auto lacks = [missing](ActivationForm form) { return (missing & static_cast<unsigned>(form)) != 0; };
+    const std::int64_t groups = (s.cols + 255) / 256;
+    if (lacks(ActivationForm::groups_256)) {
+        s.groups_256.require(static_cast<std::size_t>(groups * s.tokens));
+        pool.parallel_for(s.tokens, 8, [&](std::int64_t begin, std::int64_t end, int) {
+            for (std::int64_t t = begin; t < end; ++t) {
+                for (std::int64_t g = 0; g < groups; ++g) {
+                    reference::quantize(s.x + t * s.stride + 256 * g, s.groups_256.data()[g * s.tokens + t]);
+                }
+            }
+        });
+    }
+    if (lacks(ActivationForm::groups_32)) {
+        s.groups_32.require(static_cast<std::size_t>(groups * s.tokens));
+        pool.parallel_for(s.tokens, 8, [&](std::int64_t begin, std::int64_t end, int) {
+            for (std::int64_t t = begin; t < end; ++t) {
+                for (std::int64_t g = 0; g < groups; ++g) {
+                    const std::int64_t count = s.cols - 256 * g < 256 ? s.cols - 256 * g : 256;
+                    reference::quantize(s.x + t * s.stride + 256 * g, count, s.groups_32.data()[g * s.tokens + t]);
+                }
+            }
+        });
+    }
+    s.forms |= forms;
+}
+
+std::int64_t Activations::tokens() const noexcept { return storage_->tokens; }
+std::int64_t Activations::cols() const noexcept { return storage_->cols; }
+
+}  // namespace headroom::cpu

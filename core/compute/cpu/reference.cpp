@@ -1,0 +1,262 @@
+#include "core/compute/cpu/reference.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/compute/cpu/arithmetic.h"
+#include "core/compute/cpu/blocks.h"
+
+namespace headroom::cpu::reference {
+namespace {
+
+using gguf::TensorType;
+
+// The int8 codes of one group and its scale; sums are the caller's.
+float quantize_codes(const float* x, std::int64_t count, std::int8_t* q) noexcept {
+    float largest = 0;
+    for (std::int64_t k = 0; k < count; ++k) largest = std::max(largest, std::fabs(x[k]));
+    if (!(largest >= kSmallestGroup)) {
+        std::fill(q, q + count, std::int8_t{0});
+        return 0;
+    }
+    const float inverse = 127.0F / largest;
+    for (std::int64_t k = 0; k < count; ++k) {
+        const float code = std::nearbyint(x[k] * inverse);
+        q[k] = static_cast<std::int8_t>(std::min(127.0F, std::max(-127.0F, code)));
+    }
+    return largest / 127.0F;
+}
+
+int sum(const std::int8_t* q, int count) noexcept {
+    int total = 0;
+    for (int k = 0; k < count; ++k) total += q[k];
+    return total;
+}
+
+// Four accumulators, block b into b mod 4: the value of a row.
+float combine(const float (&a)[4]) noexcept { return (a[0] + a[2]) + (a[1] + a[3]); }
+
+float dot_superblocks(TensorType type, const std::byte* row, std::int64_t cols, std::int64_t block_bytes, const Group256* x,
+                      std::int64_t tokens) noexcept {
+    float accumulators[4] = {};
+    Superblock w;
+    for (std::int64_t b = 0; b < cols / kSuperblock; ++b) {
+        unpack(type, row + b * block_bytes, w);
+        const Group256& group = x[b * tokens];
+        int products = 0;
+        int minima = 0;
+        for (int j = 0; j < kSuperblock / w.width; ++j) {
+            int dot = 0;
+            for (int k = j * w.width; k < (j + 1) * w.width; ++k) dot += w.q[k] * group.q[k];
+            products += w.scales[j] * dot;
+            minima += w.mins[j] * sum(group.q + j * w.width, w.width);
+        }
+        const float value = w.has_min ? fma(w.d, static_cast<float>(products), -(w.dmin * static_cast<float>(minima)))
+                                      : w.d * static_cast<float>(products);
+        accumulators[b % 4] += group.scale * value;
+    }
+    return combine(accumulators);
+}
+
+float dot_blocks(TensorType type, const std::byte* row, std::int64_t cols, std::int64_t block_bytes, const Groups32* x,
+                 std::int64_t tokens) noexcept {
+    float accumulators[4] = {};
+    Block w;
+    for (std::int64_t b = 0; b < cols / kBlock; ++b) {
+        unpack(type, row + b * block_bytes, w);
+        const Groups32& groups = x[b / 8 * tokens];
+        const std::int8_t* q = groups.q + b % 8 * kBlock;
+        const float scale = groups.scales[b % 8];
+        int products = 0;
+        for (int k = 0; k < kBlock; ++k) products += w.q[k] * q[k];
+        const float value = w.has_min ? scale * fma(w.d, static_cast<float>(products), w.m * static_cast<float>(sum(q, kBlock)))
+                                      : (w.d * scale) * static_cast<float>(products);
+        accumulators[b % 4] += value;
+    }
+    return combine(accumulators);
+}
+
+float element(TensorType type, const std::byte* row, std::int64_t k) noexcept {
+    if (type == TensorType::f32) return load_unaligned<float>(row + 4 * k);
+    const auto bits = load_unaligned<std::uint16_t>(row + 2 * k);
+    return type == TensorType::f16 ? half_to_float(bits) : bfloat_to_float(bits);
+}
+
+}  // namespace
+
+void quantize(const float* x, Group256& out) noexcept {
+    out.scale = quantize_codes(x, 256, out.q);
+    for (int j = 0; j < 16; ++j) out.sums16[j] = static_cast<std::int16_t>(sum(out.q + 16 * j, 16));
+    for (int j = 0; j < 8; ++j) out.sums32[j] = static_cast<std::int16_t>(out.sums16[2 * j] + out.sums16[2 * j + 1]);
+}
+
+void quantize(const float* x, std::int64_t count, Groups32& out) noexcept {
+    for (int j = 0; j < 8; ++j) {
+        std::int8_t* q = out.q + kBlock * j;
+        if (kBlock * j < count) {
+            out.scales[j] = quantize_codes(x + kBlock * j, kBlock, q);
+        } else {
+            std::fill(q, q + kBlock, std::int8_t{0});
+            out.scales[j] = 0;
+        }
+        out.sums[j] = sum(q, kBlock);
+    }
+}
+
+void dequantize_row(const Matrix& w, std::int64_t row, float* out) noexcept {
+    const std::byte* bytes = w.data + row * w.row_bytes;
+    const ActivationForm form = form_for(w.type);
+    if (form == ActivationForm::floats) {
+        for (std::int64_t k = 0; k < w.cols; ++k) out[k] = element(w.type, bytes, k);
+    } else if (form == ActivationForm::groups_256) {
+        const std::int64_t block_bytes = w.row_bytes / (w.cols / kSuperblock);
+        Superblock block;
+        for (std::int64_t b = 0; b < w.cols / kSuperblock; ++b, bytes += block_bytes, out += kSuperblock) {
+            unpack(w.type, bytes, block);
+            for (int k = 0; k < kSuperblock; ++k) {
+                const int j = k / block.width;
+                const float product = (block.d * static_cast<float>(block.scales[j])) * static_cast<float>(block.q[k]);
+                out[k] = block.has_min ? product - block.dmin * static_cast<float>(block.mins[j]) : product;
+            }
+        }
+    } else {
+        const std::int64_t block_bytes = w.row_bytes / (w.cols / kBlock);
+        Block block;
+        for (std::int64_t b = 0; b < w.cols / kBlock; ++b, bytes += block_bytes, out += kBlock) {
+            unpack(w.type, bytes, block);
+            for (int k = 0; k < kBlock; ++k) {
+                const float product = block.d * static_cast<float>(block.q[k]);
+                out[k] = block.has_min ? product + block.m : product;
+            }
+        }
+    }
+}
+
+float dot(const Matrix& w, std::int64_t row, const Activations::Storage& x, std::int64_t token) noexcept {
+    const std::byte* bytes = w.data + row * w.row_bytes;
+    switch (form_for(w.type)) {
+        case ActivationForm::groups_256:
+            return dot_superblocks(w.type, bytes, w.cols, w.row_bytes / (w.cols / kSuperblock), x.groups_256.data() + token, x.tokens);
+        case ActivationForm::groups_32:
+            return dot_blocks(w.type, bytes, w.cols, w.row_bytes / (w.cols / kBlock), x.groups_32.data() + token, x.tokens);
+        case ActivationForm::floats: break;
+    }
+    const float* values = x.x + token * x.stride;
+    float accumulators[32] = {};
+    for (std::int64_t k = 0; k < w.cols; ++k) accumulators[k % 32] = fma(element(w.type, bytes, k), values[k], accumulators[k % 32]);
+    return fold(accumulators);
+}
+
+float fold(const float (&accumulators)[32]) noexcept {
+    float sums[32];
+    std::copy(std::begin(accumulators), std::end(accumulators), sums);
+    for (int half = 16; half > 0; half /= 2) {
+        for (int i = 0; i < half; ++i) sums[i] = sums[i] + sums[i + half];
+    }
+    return sums[0];
+}
+
+void rms_norm(const float* x, std::int64_t n, const float* weight, float eps, float* out) noexcept {
+    float sums[256] = {};
+    for (std::int64_t i = 0; i < n; ++i) sums[i % 256] = fma(x[i], x[i], sums[i % 256]);
+    for (int half = 128; half > 0; half /= 2) {
+        for (int i = 0; i < half; ++i) sums[i] = sums[i] + sums[i + half];
+    }
+    const float inverse = 1.0F / std::sqrt(sums[0] / static_cast<float>(n) + eps);
+    for (std::int64_t i = 0; i < n; ++i) {
+        const float scaled = x[i] * inverse;
+        out[i] = weight != nullptr ? scaled * weight[i] : scaled;
+    }
+}
+
+void rope(float* x, std::int64_t heads, std::int64_t head_dim, const float* cosine, const float* sine, std::int64_t half,
+          RopeLayout layout) noexcept {
+    for (std::int64_t h = 0; h < heads; ++h, x += head_dim) {
+        for (std::int64_t i = 0; i < half; ++i) {
+            float& first = layout == RopeLayout::adjacent ? x[2 * i] : x[i];
+            float& second = layout == RopeLayout::adjacent ? x[2 * i + 1] : x[i + half];
+            const float a = first;
+            const float b = second;
+            first = fma(a, cosine[i], -(b * sine[i]));
+            second = fma(a, sine[i], b * cosine[i]);
+        }
+    }
+}
+
+void to_half(const float* x, std::int64_t n, std::uint16_t* out) noexcept {
+    for (std::int64_t i = 0; i < n; ++i) out[i] = float_to_half(x[i]);
+}
+
+void attention(const AttentionShape& shape, const float* q, std::int64_t position, std::int64_t kv_head, const KvView& kv, float* out) noexcept {
+    const std::int64_t first = shape.window > 0 ? std::max<std::int64_t>(0, position - shape.window + 1) : 0;
+    float running_max = 0;
+    float running_sum = 0;
+    bool begun = false;
+    float p[kPagePositions];
+    for (std::int64_t page = first / kPagePositions; page <= position / kPagePositions; ++page) {
+        const std::int64_t begin = std::max<std::int64_t>(0, first - page * kPagePositions);
+        const std::int64_t end = std::min(kPagePositions, position + 1 - page * kPagePositions);
+        const std::uint16_t* k = kv.k_pages[page] + kv_head * kPagePositions * kv.head_dim;
+        const std::uint16_t* v = kv.v_pages[page] + kv_head * kPagePositions * kv.head_dim_v;
+        float largest = -std::numeric_limits<float>::infinity();
+        for (std::int64_t i = begin; i < end; ++i) {
+            float accumulators[32] = {};
+            for (std::int64_t d = 0; d < kv.head_dim; ++d) {
+                accumulators[d % 32] = fma(q[d], half_to_float(k[i * kv.head_dim + d]), accumulators[d % 32]);
+            }
+            p[i] = fold(accumulators) * shape.scale;
+            largest = std::max(largest, p[i]);
+        }
+        float sums[32] = {};
+        for (std::int64_t i = begin; i < end; ++i) {
+            p[i] = exp_value(p[i] - largest);
+            sums[i % 32] += p[i];
+        }
+        const float chunk_sum = fold(sums);
+        float old_factor = 0;
+        float new_factor = 1;
+        if (begun) {
+            const float max = std::max(running_max, largest);
+            old_factor = exp_value(running_max - max);
+            new_factor = exp_value(largest - max);
+            running_sum = fma(running_sum, old_factor, chunk_sum * new_factor);
+            running_max = max;
+        } else {
+            running_sum = chunk_sum;
+            running_max = largest;
+        }
+        for (std::int64_t d = 0; d < kv.head_dim_v; ++d) {
+            float chunk = 0;
+            for (std::int64_t i = begin; i < end; ++i) chunk = fma(p[i], half_to_float(v[i * kv.head_dim_v + d]), chunk);
+            out[d] = begun ? fma(out[d], old_factor, chunk * new_factor) : chunk;
+        }
+        begun = true;
+    }
+    for (std::int64_t d = 0; d < kv.head_dim_v; ++d) out[d] = out[d] / running_sum;
+}
+
+void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept {
+    for (std::int64_t i = 0; i < n; ++i) out[i] = (gate[i] / (1.0F + exp_value(-gate[i]))) * up[i];
+}
+
+void combine_experts(float* x, const float* const* outputs, const float* weights, std::int64_t used, std::int64_t n) noexcept {
+    for (std::int64_t i = 0; i < n; ++i) {
+        float sum = weights[0] * outputs[0][i];
+        for (std::int64_t rank = 1; rank < used; ++rank) sum = fma(weights[rank], outputs[rank][i], sum);
+        x[i] = x[i] + sum;
+    }
+}
+
+void softmax(float* x, std::int64_t n) noexcept {
+    float largest = -std::numeric_limits<float>::infinity();
+    for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, x[i]);
+    float sums[32] = {};
+    for (std::int64_t i = 0; i < n; ++i) {
+        x[i] = exp_value(x[i] - largest);
+        sums[i % 32] += x[i];
+    }
+    const float total = fold(sums);
+    for (std::int64_t i = 0; i < n; ++i) x[i] = x[i] / total;
+}
+
+}  // namespace headroom::cpu::reference
