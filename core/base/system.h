@@ -2,6 +2,7 @@
 
 // What the operating system knows about this machine and this process.
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -31,5 +32,8 @@ std::optional<OpenFileLimit> raise_open_file_limit(std::uint64_t wanted) noexcep
 
 // Files this process has open now; nothing where the system does not tell.
 [[nodiscard]] std::optional<std::uint64_t> open_file_count() noexcept;
+
+// The time on this computer's clock, in its time zone. (GCC 12 has no std::chrono::current_zone().)
+[[nodiscard]] std::chrono::local_seconds local_time() noexcept;
 
 }  // namespace headroom

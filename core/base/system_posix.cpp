@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <dirent.h>
 #include <fstream>
 #include <sched.h>
@@ -114,6 +115,15 @@ std::filesystem::path program_file() {
     std::error_code code;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", code);
     return code ? std::filesystem::path() : program;
+}
+
+std::chrono::local_seconds local_time() noexcept {
+    using namespace std::chrono;
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    if (::localtime_r(&now, &local) == nullptr) return local_seconds(seconds(now));
+    const local_days day{year(local.tm_year + 1900) / (local.tm_mon + 1) / local.tm_mday};
+    return day + hours(local.tm_hour) + minutes(local.tm_min) + seconds(local.tm_sec);
 }
 
 }  // namespace headroom

@@ -71,4 +71,12 @@ std::filesystem::path program_file() {
     return std::filesystem::path(name);
 }
 
+std::chrono::local_seconds local_time() noexcept {
+    using namespace std::chrono;
+    SYSTEMTIME local{};
+    ::GetLocalTime(&local);
+    const local_days day{year(local.wYear) / local.wMonth / local.wDay};
+    return day + hours(local.wHour) + minutes(local.wMinute) + seconds(local.wSecond);
+}
+
 }  // namespace headroom

@@ -21,6 +21,9 @@ inline constexpr std::string_view kPlainMark = "\xEF\xB7\x90";
 [[nodiscard]] Result<std::vector<TokenId>> chat_prompt(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                                                        Json context, std::chrono::local_seconds now);
 
+// Tool-call arguments that are given as a JSON string, as parsed objects: templates expect these. Others stay as they are.
+void parse_tool_arguments(Json& context);
+
 // The local time of this computer, for strftime_now.
 [[nodiscard]] std::chrono::local_seconds local_now();
 

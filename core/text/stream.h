@@ -3,7 +3,7 @@
 // From tokens to text that can be shown: UTF-8 characters that are split over tokens are held back until whole, and so is a
 // suffix that may still become a stop sequence.
 
-#include <span>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +22,8 @@ private:
     std::string pending_;
 };
 
-// Finds the first of several stop sequences in streamed text, across any borders.
+// Finds the first of several stop sequences in streamed text, across any borders: the one that ends first, and of those that end at
+// the same place the longest. So the result does not depend on how the text was cut, and costs a step per byte and sequence.
 class StopMatcher {
 public:
     explicit StopMatcher(std::vector<std::string> stops);  // empty strings are ignored
@@ -35,7 +36,14 @@ public:
     [[nodiscard]] std::string finish();
 
 private:
-    std::vector<std::string> stops_;
+    // One sequence as a Knuth-Morris-Pratt automaton.
+    struct Stop {
+        std::string text;
+        std::vector<std::size_t> fallback;  // [text size]: longest proper prefix that is also a suffix of text[0..i]
+        std::size_t matched = 0;            // bytes of the sequence that the text so far ends with
+        [[nodiscard]] std::size_t advance(std::size_t length, char next) const noexcept;
+    };
+    std::vector<Stop> stops_;
     std::string held_;
 };
 

@@ -35,6 +35,10 @@ public:
     // taken out.
     [[nodiscard]] virtual std::vector<TokenId> encode_chat(std::string_view rendered) const = 0;
 
+    // The text with kPlainMark put into every control token that is written out in it, for encode_chat; marks that are already
+    // there are taken out.
+    [[nodiscard]] virtual std::string mark_control(std::string_view text) const = 0;
+
     // The bytes of one token as they appear in running text; may be part of a UTF-8 character. Control tokens give "" unless
     // show_special. An id outside the vocabulary gives "".
     [[nodiscard]] virtual std::string piece(TokenId id, bool show_special) const = 0;
