@@ -31,6 +31,11 @@ public:
 
     // What the reads that follow belong to; errors name it.
     void enter(const Place& place) noexcept { place_ = place; }
+    // Errors speak of an earlier place again, which began at byte `position`.
+    void enter_again(const Place& place, std::uint64_t position) noexcept {
+        place_ = place;
+        last_ = position;
+    }
 
     [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
     [[nodiscard]] std::uint64_t remaining() const noexcept { return bytes_.size() - position_; }
@@ -50,7 +55,7 @@ public:
     // A 64-bit length and that many bytes. The view points into the file.
     [[nodiscard]] Result<std::string_view> string();
 
-    // refuse("the reason, {}", …): an invalid_file error "FILE: in PLACE (byte N): reason", N being where the last read began.
+    // refuse("the reason, {}", …): an invalid_file error "FILE: in PLACE (byte N): reason", N being where the last read (or the place entered again) began.
     template <class... Args>
     [[nodiscard]] std::unexpected<Error> refuse(fmt::format_string<Args...> text, Args&&... args) const {
         return refuse_as(ErrorKind::invalid_file, fmt::format(text, std::forward<Args>(args)...));
@@ -61,7 +66,7 @@ private:
     std::span<const std::byte> bytes_;
     std::string_view file_;
     std::uint64_t position_ = 0;
-    std::uint64_t last_ = 0;  // where the last read began
+    std::uint64_t last_ = 0;  // the position for messages
     Place place_{"the header"};
 };
 

@@ -49,33 +49,35 @@ Result<Parts> open_parts(const std::filesystem::path& path) {
     HR_TRY(auto given, open_part(path, 0));
     const SplitInfo split = given.split;
     Parts result;
-    if (split.count == 1) {
-        result.files.push_back(std::move(given.file));
-        result.parts.push_back(std::move(given.part));
-        return result;
-    }
-
-    const auto from_name = parse_split_name(to_utf8(path.filename()));
-    if (!from_name || from_name->count != split.count || from_name->number != split.number + 1) {
-        return fail(ErrorKind::invalid_file,
-                    "{}: is part {} of {} of a split model, so its name must end with \"{}\"; give the files their original names", name,
-                    split.number + 1, split.count, split_name("", split.number + 1, split.count));
-    }
     std::uint64_t tensors = 0;
-    for (std::uint32_t i = 0; i < split.count; ++i) {
-        const auto part_path = path.parent_path() / from_utf8(split_name(from_name->prefix, i + 1, split.count));
-        HR_TRY(auto opened, open_numbered_part(part_path, i, split.count));
-        if (opened.split.tensors != split.tensors) {
-            return fail(ErrorKind::invalid_file, "{}: metadata \"split.tensors.count\" differs from that of {}: they are parts of "
-                        "different models", printable(to_utf8(part_path)), name);
-        }
+    const auto append = [&](OpenedPart opened) {
         tensors += opened.part.tensors.size();
         result.files.push_back(std::move(opened.file));
         result.parts.push_back(std::move(opened.part));
+    };
+    if (split.count == 1) {
+        append(std::move(given));
+    } else {
+        const auto from_name = parse_split_name(to_utf8(path.filename()));
+        if (!from_name || from_name->count != split.count || from_name->number != split.number + 1) {
+            return fail(ErrorKind::invalid_file,
+                        "{}: is part {} of {} of a split model, so its name must end with \"{}\"; give the files their original names",
+                        name, split.number + 1, split.count, split_name("", split.number + 1, split.count));
+        }
+        for (std::uint32_t i = 0; i < split.count; ++i) {
+            const auto part_path = path.parent_path() / from_utf8(split_name(from_name->prefix, i + 1, split.count));
+            HR_TRY(auto opened, open_numbered_part(part_path, i, split.count));
+            if (opened.split.tensors != split.tensors) {
+                return fail(ErrorKind::invalid_file,
+                            "{}: metadata \"split.tensors.count\" differs from that of {}: they are parts of different models",
+                            printable(to_utf8(part_path)), name);
+            }
+            append(std::move(opened));
+        }
     }
     if (split.tensors && *split.tensors != tensors) {
-        return fail(ErrorKind::invalid_file, "{}: metadata \"split.tensors.count\" is {}, but the {} parts have {} tensors", name,
-                    *split.tensors, split.count, tensors);
+        return fail(ErrorKind::invalid_file, "{}: metadata \"split.tensors.count\" is {}, but there are {} tensors", name, *split.tensors,
+                    tensors);
     }
     return result;
 }

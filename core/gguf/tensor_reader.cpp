@@ -13,8 +13,9 @@ constexpr std::uint64_t min_entry_bytes = 8 + 1 + 4 + 8 + 4 + 8;
 
 struct Entry {
     Tensor tensor;
-    std::uint64_t offset = 0;  // of its data, from where data begin
-    std::uint64_t bytes = 0;   // of its data; 0 where the layout is not known
+    std::uint64_t position = 0;  // of the entry in the file
+    std::uint64_t offset = 0;    // of its data, from where data begin
+    std::uint64_t bytes = 0;     // of its data; 0 where the layout is not known
 };
 
 Result<> read_shape(Cursor& cursor, Tensor& tensor) {
@@ -49,6 +50,7 @@ Result<std::uint64_t> data_bytes(const Cursor& cursor, const Tensor& tensor) {
 
 Result<Entry> read_entry(Cursor& cursor, std::uint64_t number, std::uint64_t alignment) {
     Entry entry;
+    entry.position = cursor.position();
     Tensor& tensor = entry.tensor;
     cursor.enter({"tensor entry", {}, number});
     HR_TRY(tensor.name, cursor.string());
@@ -84,7 +86,7 @@ Result<> refuse_overlaps(Cursor& cursor, const std::vector<Entry>& entries) {
         const Entry& left = *order[i - 1];
         const Entry& right = *order[i];
         if (right.offset - left.offset >= left.bytes) continue;
-        cursor.enter({"tensor", right.tensor.name});
+        cursor.enter_again({"tensor", right.tensor.name}, right.position);
         return cursor.refuse("its data overlap those of tensor {}", quote(left.tensor.name));
     }
     return {};
@@ -113,7 +115,7 @@ Result<std::vector<Tensor>> read_tensors(Cursor& cursor, std::uint64_t count, st
     for (Entry& entry : entries) {
         const auto begin = base ? checked_add(*base, entry.offset) : std::nullopt;
         if (!begin || *begin > file_bytes || entry.bytes > file_bytes - *begin) {
-            cursor.enter({"tensor", entry.tensor.name});
+            cursor.enter_again({"tensor", entry.tensor.name}, entry.position);
             return cursor.refuse("the file is cut off or damaged: the tensor's {} bytes of data at offset {} lie past the file's end",
                                  entry.bytes, entry.offset);
         }

@@ -17,8 +17,8 @@ private slots:
         QTest::addColumn<int>("type");  // of the embedding
         QTest::newRow("f16") << "models/guide-f16.gguf" << quint64(50460096) << int(TensorType::f16);
         QTest::newRow("q8_0") << "models/guide-q8_0.gguf" << quint64(26990016) << int(TensorType::q8_0);
-        QTest::newRow("q4_k_m") << "models/guide-q4_k_m.gguf" << quint64(15848896) << int(TensorType::q6_k);
-        QTest::newRow("iq4_xs") << "models/guide-iq4_xs.gguf" << quint64(14628288) << int(TensorType::q6_k);
+        QTest::newRow("q4_k_m") << "models/guide-q4_k_m.gguf" << quint64(15848896) << int(TensorType::q4_k);
+        QTest::newRow("iq4_xs") << "models/guide-iq4_xs.gguf" << quint64(14628288) << int(TensorType::iq4_xs);
     }
     void models() {
         QFETCH(QString, part);
