@@ -5,6 +5,7 @@
 #include <new>
 #include <string>
 
+#include "core/base/quote.h"
 #include "core/model/families/families.h"
 
 namespace headroom::model {
@@ -27,7 +28,7 @@ Result<Transformer> bind_transformer(const gguf::File& file) try {
     if (!name) return fail(ErrorKind::invalid_file, "{}: the metadata has no \"general.architecture\": is it a model?", file.name());
     const auto* const family = std::ranges::find(kFamilies, *name, &Family::name);
     if (family == kFamilies.end()) {
-        return fail(ErrorKind::unsupported, "{}: models of the family \"{}\" are not supported; supported are {}", file.name(), *name,
+        return fail(ErrorKind::unsupported, "{}: models of the family {} are not supported; supported are {}", file.name(), quote(*name),
                     names());
     }
     HR_TRY(Hyperparameters hyperparameters, read_hyperparameters(file));

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/base/quote.h"
+
 namespace headroom::model {
 namespace {
 
@@ -75,8 +77,8 @@ Result<RopeParameters> read_rope(const Reader& reader, const Hyperparameters& mo
         HR_TRY(rope.factor, reader.number("rope.scaling.factor", 1.0, 0.0, 1e6));
     } else {
         return fail(ErrorKind::unsupported,
-                    "{}: the rotary scaling \"{}\" is not supported (supported: none, linear, yarn, Llama 3's factors)", reader.name(),
-                    *type);
+                    "{}: the rotary scaling {} is not supported (supported: none, linear, yarn, Llama 3's factors)", reader.name(),
+                    quote(*type));
     }
     if (rope.factor == 0) rope.factor = 1;  // some converters write 0 for "none"
     if (rope.factor < kMinRopeFactor) {

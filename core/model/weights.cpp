@@ -1,9 +1,10 @@
 #include "core/model/weights.h"
 
-#include <cstdint>
-#include <cstring>
+#include <array>
 
 #include <fmt/ranges.h>
+
+#include "core/base/quote.h"
 
 namespace headroom::model {
 namespace {
@@ -86,8 +87,8 @@ Result<> Weights::check_all_used() const {
     for (std::size_t i = 0; i < used_.size(); ++i) {
         if (!used_[i]) {
             return fail(ErrorKind::unsupported,
-                        "{}: the tensor \"{}\" has no place in a model of this family: leaving it out would give wrong answers",
-                        file_.name(), file_.tensors()[i].name);
+                        "{}: the tensor {} has no place in a model of this family: leaving it out would give wrong answers",
+                        file_.name(), quote(file_.tensors()[i].name));
         }
     }
     return {};

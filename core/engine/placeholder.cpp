@@ -1,1 +1,0 @@
-// replaced by the first file of this folder

@@ -1,0 +1,32 @@
+#include "core/engine/quantization.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace headroom::engine {
+namespace {
+
+// general.file_type (the GGUF specification's list).
+constexpr std::pair<std::uint64_t, std::string_view> kFileTypes[] = {
+    {0, "F32"},      {1, "F16"},      {2, "Q4_0"},     {3, "Q4_1"},     {7, "Q8_0"},    {8, "Q5_0"},   {9, "Q5_1"},
+    {10, "Q2_K"},    {11, "Q3_K_S"},  {12, "Q3_K_M"},  {13, "Q3_K_L"},  {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"},
+    {17, "Q5_K_M"},  {18, "Q6_K"},    {19, "IQ2_XXS"}, {20, "IQ2_XS"},  {21, "Q2_K_S"}, {22, "IQ3_XS"}, {23, "IQ3_XXS"},
+    {24, "IQ1_S"},   {25, "IQ4_NL"},  {26, "IQ3_S"},   {27, "IQ3_M"},   {28, "IQ2_S"},  {29, "IQ2_M"}, {30, "IQ4_XS"},
+    {31, "IQ1_M"},   {32, "BF16"},    {36, "TQ1_0"},   {37, "TQ2_0"},   {38, "MXFP4"},
+};
+
+}  // namespace
+
+std::string quantization_name(const gguf::File& file) {
+    if (const auto number = file.get_unsigned("general.file_type"); number && *number) {
+        const auto* const known = std::ranges::find(kFileTypes, **number, &std::pair<std::uint64_t, std::string_view>::first);
+        if (known != std::end(kFileTypes)) return std::string(known->second);
+    }
+    std::map<std::string_view, std::uint64_t> elements;
+    for (const gguf::Tensor& tensor : file.tensors()) elements[gguf::type_info(tensor.type).name] += tensor.elements();
+    const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
+    return most == elements.end() ? std::string() : std::string(most->first);
+}
+
+}  // namespace headroom::engine

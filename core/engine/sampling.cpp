@@ -1,0 +1,170 @@
+#include "core/engine/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "core/compute/cpu/ops.h"
+
+namespace headroom::engine {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+// The next number of the sequence that `state` counts through (splitmix64: Steele, Lea and Flood, 2014).
+std::uint64_t next_random(std::uint64_t& state) noexcept {
+    std::uint64_t z = state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+// In [0, 1), 53 bits.
+double next_uniform(std::uint64_t& state) noexcept { return static_cast<double>(next_random(state) >> 11) * 0x1p-53; }
+
+// The probability of a logit against the largest one's, which is 1; never NaN.
+double weight(float logit, float largest, float temperature) noexcept {
+    const float x = (logit - largest) / temperature;
+    return x > -80.0f ? static_cast<double>(cpu::exp(x)) : 0.0;  // below, a float's exp is nothing beside 1
+}
+
+void penalize(std::span<float> logits, std::span<const TokenId> history, const SamplingOptions& options) {
+    if (options.repeat_penalty == 1 && options.presence_penalty == 0 && options.frequency_penalty == 0) return;
+    if (options.penalty_window >= 0 && history.size() > static_cast<std::size_t>(options.penalty_window)) {
+        history = history.last(static_cast<std::size_t>(options.penalty_window));
+    }
+    std::vector<TokenId> seen(history.begin(), history.end());
+    std::ranges::sort(seen);
+    for (auto first = seen.begin(); first != seen.end();) {
+        const auto last = std::upper_bound(first, seen.end(), *first);
+        if (*first >= 0 && static_cast<std::size_t>(*first) < logits.size()) {
+            float& logit = logits[static_cast<std::size_t>(*first)];
+            logit = logit > 0 ? logit / options.repeat_penalty : logit * options.repeat_penalty;
+            logit -= options.presence_penalty;
+            logit -= options.frequency_penalty * static_cast<float>(last - first);
+        }
+        first = last;
+    }
+}
+
+}  // namespace
+
+Result<> check(const SamplingOptions& options) {
+    const auto refuse = [](std::string_view name, double value, std::string_view expected) {
+        return fail(ErrorKind::invalid_argument, "{} is {}, expected {}", name, value, expected);
+    };
+    const auto between = [](float value, float low, float high) { return value >= low && value <= high; };  // refuses NaN
+    if (!between(options.temperature, 0, 100)) return refuse("The temperature", options.temperature, "0 (greedy) to 100");
+    if (options.top_k < 0) return refuse("top-k", options.top_k, "0 (off) or more");
+    if (!(options.top_p > 0 && options.top_p <= 1)) return refuse("top-p", options.top_p, "more than 0, and at most 1 (off)");
+    if (!between(options.min_p, 0, 1)) return refuse("min-p", options.min_p, "0 (off) to 1");
+    if (!between(options.repeat_penalty, 0.01f, 100)) {
+        return refuse("The repetition penalty", options.repeat_penalty, "0.01 to 100 (1: off)");
+    }
+    if (!between(options.presence_penalty, -100, 100)) return refuse("The presence penalty", options.presence_penalty, "-100 to 100");
+    if (!between(options.frequency_penalty, -100, 100)) {
+        return refuse("The frequency penalty", options.frequency_penalty, "-100 to 100");
+    }
+    if (options.penalty_window < -1) return refuse("The window of the penalties", options.penalty_window, "-1 (all) or more");
+    for (const auto& [id, bias] : options.logit_bias) {
+        if (id < 0) return refuse("A token id of the logit bias", id, "0 or more");
+        if (!std::isfinite(bias)) return refuse("A logit bias", bias, "a finite number");
+    }
+    return {};
+}
+
+Sampler::Sampler(const SamplingOptions& options) : options_(options) {
+    if (options.seed) {
+        seed_ = *options.seed;
+    } else {
+        std::random_device device;
+        seed_ = (std::uint64_t{device()} << 32) | device();
+    }
+    state_ = seed_;
+}
+
+std::uint64_t Sampler::seed() const noexcept { return seed_; }
+
+TokenId Sampler::sample(std::span<float> logits, std::span<const TokenId> history) {
+    for (const auto& [id, bias] : options_.logit_bias) {
+        if (static_cast<std::size_t>(id) < logits.size()) logits[static_cast<std::size_t>(id)] += bias > -100 ? bias : kNever;
+    }
+    penalize(logits, history, options_);
+    for (float& logit : logits) {
+        if (std::isnan(logit)) logit = kNever;  // of damaged weights: it must not break the order
+    }
+    const auto best = static_cast<TokenId>(cpu::argmax(logits.data(), static_cast<std::int64_t>(logits.size())));
+    if (options_.temperature == 0) return best;
+
+    const float largest = logits[static_cast<std::size_t>(best)];
+    if (std::isinf(largest)) return best;
+    const auto likelier = [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; };
+    const auto probability = [&](const Candidate& candidate) { return weight(candidate.logit, largest, options_.temperature); };
+
+    // The candidates, likeliest first. With top-k: those k. Without: as many as the later steps can need, in growing pieces.
+    candidates_.clear();
+    double total = 0;                   // of the probabilities that top-p is a share of
+    std::size_t sorted = 0;             // this many stand in order
+    const auto sort_up_to = [&](std::size_t count) {
+        count = std::min(count, candidates_.size());
+        if (count <= sorted) return;
+        const auto first = candidates_.begin() + static_cast<std::ptrdiff_t>(sorted);
+        std::partial_sort(first, candidates_.begin() + static_cast<std::ptrdiff_t>(count), candidates_.end(), likelier);
+        sorted = count;
+    };
+    if (options_.top_k > 0 && static_cast<std::size_t>(options_.top_k) < logits.size()) {
+        // A heap of the k best, the least likely on top.
+        const auto k = static_cast<std::size_t>(options_.top_k);
+        for (std::size_t id = 0; id < logits.size(); ++id) {
+            const Candidate candidate{static_cast<TokenId>(id), logits[id]};
+            if (candidates_.size() < k) {
+                candidates_.push_back(candidate);
+                std::ranges::push_heap(candidates_, likelier);
+            } else if (candidate.logit > candidates_.front().logit) {  // ids ascend: of equals the first ones stay
+                std::ranges::pop_heap(candidates_, likelier);
+                candidates_.back() = candidate;
+                std::ranges::push_heap(candidates_, likelier);
+            }
+        }
+        sort_up_to(k);
+        for (const Candidate& candidate : candidates_) total += probability(candidate);
+    } else {
+        for (std::size_t id = 0; id < logits.size(); ++id) {
+            const Candidate candidate{static_cast<TokenId>(id), logits[id]};
+            const double p = probability(candidate);
+            if (p <= 0) continue;
+            total += p;
+            candidates_.push_back(candidate);
+        }
+    }
+
+    // top-p keeps the likeliest tokens that together reach it, min-p those not too far below the likeliest.
+    const auto probability_at = [&](std::size_t i) {
+        if (i == sorted) sort_up_to(std::max<std::size_t>(128, sorted * 8));
+        return probability(candidates_[i]);
+    };
+    std::size_t kept = candidates_.size();
+    double mass = total;
+    if (options_.top_p < 1 || options_.min_p > 0) {
+        const double wanted = options_.top_p < 1 ? total * static_cast<double>(options_.top_p) : std::numeric_limits<double>::infinity();
+        mass = 0;
+        for (kept = 0; kept < candidates_.size() && mass < wanted; ++kept) {
+            const double p = probability_at(kept);
+            if (kept > 0 && p < static_cast<double>(options_.min_p)) break;
+            mass += p;
+        }
+    }
+
+    TokenId drawn = best;
+    double rest = next_uniform(state_) * mass;
+    for (std::size_t i = 0; i < kept && rest >= 0; ++i) {
+        const double p = probability_at(i);
+        if (p <= 0) break;  // rounding left a crumb: the last possible one
+        drawn = candidates_[i].id;
+        rest -= p;
+    }
+    return drawn;
+}
+
+}  // namespace headroom::engine
