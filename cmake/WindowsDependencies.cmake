@@ -1,0 +1,53 @@
+# What the Windows build needs besides Qt. Debian has no packages of these libraries for mingw-w64, so the header-only ones
+# are taken from the build machine's packages and the two others are built from Debian's source packages.
+
+# --- header-only ---------------------------------------------------------------------------------------------------------
+# Links in a folder of their own: /usr/include itself holds the build machine's C library.
+set(header_folder "${CMAKE_BINARY_DIR}/include")
+file(MAKE_DIRECTORY "${header_folder}")
+foreach(library fmt spdlog nlohmann CLI)
+    if(NOT EXISTS "/usr/include/${library}")
+        message(FATAL_ERROR "/usr/include/${library} is missing: install libfmt-dev, libspdlog-dev, nlohmann-json3-dev and libcli11-dev")
+    endif()
+    file(CREATE_LINK "/usr/include/${library}" "${header_folder}/${library}" SYMBOLIC)
+endforeach()
+function(headroom_header_library name)
+    add_library(${name} INTERFACE IMPORTED)
+    target_include_directories(${name} INTERFACE "${header_folder}")
+    target_compile_definitions(${name} INTERFACE ${ARGN})
+endfunction()
+headroom_header_library(fmt::fmt FMT_HEADER_ONLY=1)
+headroom_header_library(spdlog::spdlog SPDLOG_FMT_EXTERNAL)
+target_link_libraries(spdlog::spdlog INTERFACE fmt::fmt Threads::Threads)
+headroom_header_library(nlohmann_json::nlohmann_json)
+headroom_header_library(CLI11::CLI11)
+
+# --- built from source ---------------------------------------------------------------------------------------------------
+set(source_folder "${PROJECT_SOURCE_DIR}/build/sources")
+execute_process(COMMAND "${CMAKE_CURRENT_LIST_DIR}/fetch-debian-source.sh" "${source_folder}" pcre2 highway
+    RESULT_VARIABLE fetch_result)
+if(NOT fetch_result EQUAL 0)
+    message(FATAL_ERROR "The Windows build needs the sources of PCRE2 and Highway. Make apt-get reach a mirror with source "
+        "packages (and install dpkg-dev), or put the unpacked sources into ${source_folder}/pcre2 and ${source_folder}/highway.")
+endif()
+
+set(pcre2_source "${source_folder}/pcre2/src")
+set(pcre2_folder "${CMAKE_BINARY_DIR}/pcre2")
+configure_file("${pcre2_source}/pcre2.h.generic" "${pcre2_folder}/include/pcre2.h" COPYONLY)
+configure_file("${pcre2_source}/config.h.generic" "${pcre2_folder}/config.h" COPYONLY)
+configure_file("${pcre2_source}/pcre2_chartables.c.dist" "${pcre2_folder}/pcre2_chartables.c" COPYONLY)
+set(pcre2_units auto_possess compile config context convert dfa_match error extuni find_bracket jit_compile maketables
+    match match_data newline ord2utf pattern_info script_run serialize string_utils study substitute substring tables ucd
+    valid_utf xclass)
+list(TRANSFORM pcre2_units PREPEND "${pcre2_source}/pcre2_")
+list(TRANSFORM pcre2_units APPEND ".c")
+add_library(headroom_pcre2 STATIC ${pcre2_units} "${pcre2_folder}/pcre2_chartables.c")
+target_compile_definitions(headroom_pcre2
+    PUBLIC PCRE2_STATIC
+    PRIVATE PCRE2_CODE_UNIT_WIDTH=8 HAVE_CONFIG_H SUPPORT_UNICODE SUPPORT_JIT)
+target_include_directories(headroom_pcre2 SYSTEM PUBLIC "${pcre2_folder}/include" PRIVATE "${pcre2_folder}" "${pcre2_source}")
+
+set(hwy_source "${source_folder}/highway")
+add_library(headroom_hwy STATIC "${hwy_source}/hwy/aligned_allocator.cc" "${hwy_source}/hwy/per_target.cc"
+    "${hwy_source}/hwy/targets.cc")
+target_include_directories(headroom_hwy SYSTEM PUBLIC "${hwy_source}")
