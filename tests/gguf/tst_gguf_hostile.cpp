@@ -283,7 +283,5 @@ private slots:
     }
 };
 
-Q_DECLARE_METATYPE(headroom::ErrorKind)
-
 QTEST_GUILESS_MAIN(TestGgufHostile)
 #include "tst_gguf_hostile.moc"
