@@ -13,7 +13,12 @@
 namespace headroom::gguf {
 namespace {
 
-void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); }
+void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    const std::size_t end = out.size();
+    out.resize(end + bytes.size());  // GCC 12 warns wrongly about insert() here when it optimizes
+    std::memcpy(out.data() + end, bytes.data(), bytes.size());
+}
 
 template <class T>
 void append_number(std::vector<std::byte>& out, T value) {
