@@ -7,12 +7,13 @@
 
 #include "core/base/mapped_file.h"
 #include "core/base/paths.h"
+#include "core/base/quote.h"
 
 namespace headroom {
 namespace {
 
 std::unexpected<Error> system_failure(const std::filesystem::path& path, const char* what, int code) {
-    return fail(code == ENOENT ? ErrorKind::not_found : ErrorKind::io, "{}: {}: {}", to_utf8(path), what,
+    return fail(code == ENOENT ? ErrorKind::not_found : ErrorKind::io, "{}: {}: {}", printable(to_utf8(path)), what,
                 std::generic_category().message(code));
 }
 
@@ -28,7 +29,8 @@ std::span<std::byte> pages(std::span<const std::byte> file, std::size_t offset, 
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // O_NONBLOCK: opening a pipe that nobody writes to must not hang. It means nothing to a regular file.
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return system_failure(path, "cannot be opened", errno);
     struct stat status {};
     if (::fstat(descriptor, &status) != 0) {
@@ -38,7 +40,7 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     }
     if (!S_ISREG(status.st_mode)) {
         ::close(descriptor);
-        return fail(ErrorKind::invalid_argument, "{}: is not a regular file", to_utf8(path));
+        return fail(ErrorKind::invalid_argument, "{}: is not a regular file", printable(to_utf8(path)));
     }
     MappedFile file;
     file.path_ = path;

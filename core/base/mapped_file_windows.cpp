@@ -4,13 +4,14 @@
 
 #include "core/base/mapped_file.h"
 #include "core/base/paths.h"
+#include "core/base/quote.h"
 
 namespace headroom {
 namespace {
 
 std::unexpected<Error> system_failure(const std::filesystem::path& path, const char* what, DWORD code) {
     const bool absent = code == ERROR_FILE_NOT_FOUND || code == ERROR_PATH_NOT_FOUND;
-    return fail(absent ? ErrorKind::not_found : ErrorKind::io, "{}: {}: {}", to_utf8(path), what,
+    return fail(absent ? ErrorKind::not_found : ErrorKind::io, "{}: {}: {}", printable(to_utf8(path)), what,
                 absent ? std::string("there is no such file") : fmt::format("Windows error {}", code));
 }
 

@@ -4,15 +4,9 @@
 
 #include "core/base/bytes.h"
 #include "core/base/process.h"
+#include "core/base/quote.h"
 
 namespace headroom {
-
-std::string to_utf8(const std::filesystem::path& path) {
-    const std::u8string text = path.u8string();
-    return {text.begin(), text.end()};
-}
-
-std::filesystem::path from_utf8(std::string_view text) { return std::filesystem::path(std::u8string(text.begin(), text.end())); }
 
 std::filesystem::path default_model_folder() { return user_data_folder() / "models"; }
 
@@ -21,15 +15,19 @@ std::filesystem::path program_folder() { return program_file().parent_path(); }
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t limit) {
     std::error_code code;
     const std::uint64_t size = std::filesystem::file_size(path, code);
-    if (code) return fail(ErrorKind::io, "{}: cannot be read: {}", to_utf8(path), code.message());
+    if (code) {
+        const bool absent = code == std::errc::no_such_file_or_directory;
+        return fail(absent ? ErrorKind::not_found : ErrorKind::io, "{}: cannot be read: {}", printable(to_utf8(path)),
+                    absent ? "there is no such file" : code.message());
+    }
     if (size > limit) {
-        return fail(ErrorKind::invalid_file, "{}: is {} large, but at most {} are expected here", to_utf8(path),
+        return fail(ErrorKind::invalid_file, "{}: is {} large, but at most {} are expected here", printable(to_utf8(path)),
                     format_bytes(size), format_bytes(limit));
     }
     std::ifstream in(path, std::ios::binary);
     std::string text(size, '\0');
     if (!in || !in.read(text.data(), static_cast<std::streamsize>(size))) {
-        return fail(ErrorKind::io, "{}: cannot be read", to_utf8(path));
+        return fail(ErrorKind::io, "{}: cannot be read", printable(to_utf8(path)));
     }
     return text;
 }
@@ -44,14 +42,14 @@ Result<> write_file(const std::filesystem::path& path, std::string_view contents
         if (!out.write(contents.data(), static_cast<std::streamsize>(contents.size())) || !out.flush()) {
             out.close();
             std::filesystem::remove(neighbour, code);
-            return fail(ErrorKind::io, "{}: cannot be written", to_utf8(path));
+            return fail(ErrorKind::io, "{}: cannot be written", printable(to_utf8(path)));
         }
     }
     std::filesystem::rename(neighbour, path, code);
     if (!code) return {};
     const std::string reason = code.message();
     std::filesystem::remove(neighbour, code);
-    return fail(ErrorKind::io, "{}: cannot be written: {}", to_utf8(path), reason);
+    return fail(ErrorKind::io, "{}: cannot be written: {}", printable(to_utf8(path)), reason);
 }
 
 }  // namespace headroom

@@ -11,6 +11,8 @@
 
 namespace headroom {
 
+// Neither fails. On Windows what is no text (half of a surrogate pair; bytes that are no UTF-8) becomes U+FFFD; on Linux names are
+// bytes and stay as they are, so that every file can be opened: show them through printable() of quote.h.
 [[nodiscard]] std::string to_utf8(const std::filesystem::path& path);
 [[nodiscard]] std::filesystem::path from_utf8(std::string_view text);
 
@@ -27,7 +29,7 @@ namespace headroom {
 // The folder of the running program; empty where the system does not tell.
 [[nodiscard]] std::filesystem::path program_folder();
 
-// The whole file as bytes; refuses one larger than `limit` bytes.
+// The whole file as bytes. Errors: not_found, io, invalid_file for one larger than `limit` bytes.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t limit);
 
 // Writes the whole file through a neighbour that takes its place at the end: a reader sees the old contents or the new ones,

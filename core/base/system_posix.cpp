@@ -5,6 +5,7 @@
 #include <ctime>
 #include <dirent.h>
 #include <fstream>
+#include <pwd.h>
 #include <sched.h>
 #include <set>
 #include <string>
@@ -105,10 +106,18 @@ std::optional<std::uint64_t> open_file_count() noexcept {
     return count - 1;  // without the folder itself
 }
 
+std::string to_utf8(const std::filesystem::path& path) { return path.native(); }
+
+std::filesystem::path from_utf8(std::string_view text) { return std::filesystem::path(text); }
+
 std::filesystem::path user_data_folder() {
     if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data == '/') return std::filesystem::path(data) / "headroom";
     const char* home = std::getenv("HOME");
-    return std::filesystem::path(home && *home ? home : "/tmp") / ".local/share/headroom";
+    if (!home || *home != '/') {
+        const passwd* user = ::getpwuid(::getuid());
+        home = user && user->pw_dir ? user->pw_dir : "/";
+    }
+    return std::filesystem::path(home) / ".local/share/headroom";
 }
 
 std::filesystem::path program_file() {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/paths.h"
@@ -55,6 +56,23 @@ std::optional<OpenFileLimit> open_file_limit() noexcept { return std::nullopt; }
 std::optional<OpenFileLimit> raise_open_file_limit(std::uint64_t) noexcept { return std::nullopt; }
 
 std::optional<std::uint64_t> open_file_count() noexcept { return std::nullopt; }
+
+std::string to_utf8(const std::filesystem::path& path) {
+    const std::wstring& name = path.native();
+    const int length = static_cast<int>(name.size());
+    const int bytes = ::WideCharToMultiByte(CP_UTF8, 0, name.data(), length, nullptr, 0, nullptr, nullptr);
+    std::string text(static_cast<std::size_t>(std::max(bytes, 0)), '\0');
+    ::WideCharToMultiByte(CP_UTF8, 0, name.data(), length, text.data(), bytes, nullptr, nullptr);
+    return text;
+}
+
+std::filesystem::path from_utf8(std::string_view text) {
+    const int bytes = static_cast<int>(text.size());
+    const int length = ::MultiByteToWideChar(CP_UTF8, 0, text.data(), bytes, nullptr, 0);
+    std::wstring name(static_cast<std::size_t>(std::max(length, 0)), L'\0');
+    ::MultiByteToWideChar(CP_UTF8, 0, text.data(), bytes, name.data(), length);
+    return std::filesystem::path(std::move(name));
+}
 
 std::filesystem::path user_data_folder() {
     wchar_t folder[MAX_PATH] = {};

@@ -2,6 +2,10 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#ifndef Q_OS_WIN
+#include <sys/stat.h>
+#endif
+
 #include "core/base/mapped_file.h"
 #include "core/base/paths.h"
 
@@ -46,6 +50,23 @@ private slots:
         QVERIFY(absent.error().message.find("nothing") != std::string::npos);
         QVERIFY(!MappedFile::open(from_utf8(folder.path().toStdString())));
     }
+#ifndef Q_OS_WIN
+    // A pipe that nobody writes to: an error at once, where a plain open would wait for ever.
+    void aPipe() {
+        QTemporaryDir folder;
+        const auto path = folder.filePath("pipe").toStdString();
+        QCOMPARE(::mkfifo(path.c_str(), 0600), 0);
+        const auto pipe = MappedFile::open(path);
+        QVERIFY(!pipe);
+        QCOMPARE(pipe.error().kind, ErrorKind::invalid_argument);
+        QCOMPARE(pipe.error().message, path + ": is not a regular file");
+    }
+    void aNameThatIsNoText() {
+        const auto absent = MappedFile::open("/absent/\xFF\n.gguf");
+        QVERIFY(!absent);
+        QCOMPARE(absent.error().message, std::string("/absent/\\xFF\\x0A.gguf: cannot be opened: No such file or directory"));
+    }
+#endif
 };
 
 QTEST_GUILESS_MAIN(TestMappedFile)
