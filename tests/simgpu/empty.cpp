@@ -1,1 +1,0 @@
-// A driver library has no code of its own: see CMakeLists.txt.
