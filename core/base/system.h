@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace headroom {
 
@@ -19,6 +20,9 @@ namespace headroom {
 
 // Largest resident size of this process so far, in bytes; 0 where the system does not tell.
 [[nodiscard]] std::uint64_t peak_resident_bytes() noexcept;
+
+// The system and its version, down to what changes with an update: "Linux 6.1.0-28-amd64", "Windows 10.0.22631".
+[[nodiscard]] std::string os_name();
 
 // How many files this process may have open. Windows sets no limit that matters here: nothing.
 struct OpenFileLimit {

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 #include <utility>
 
@@ -78,6 +79,12 @@ std::uint64_t peak_resident_bytes() noexcept {
     rusage usage{};
     if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
     return static_cast<std::uint64_t>(usage.ru_maxrss) * KiB;
+}
+
+std::string os_name() {
+    utsname name{};
+    if (::uname(&name) != 0) return "Linux";
+    return fmt::format("{} {}", name.sysname, name.release);
 }
 
 std::optional<OpenFileLimit> open_file_limit() noexcept {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "core/base/paths.h"
 
 namespace headroom {
@@ -49,6 +51,17 @@ std::uint64_t peak_resident_bytes() noexcept {
     PROCESS_MEMORY_COUNTERS counters{};
     counters.cb = sizeof counters;
     return ::GetProcessMemoryInfo(::GetCurrentProcess(), &counters, sizeof counters) ? counters.PeakWorkingSetSize : 0;
+}
+
+std::string os_name() {
+    // GetVersionEx answers with the version a program says it was made for; this one with the real one.
+    using RtlGetVersion = LONG(WINAPI*)(OSVERSIONINFOW*);
+    OSVERSIONINFOW info{};
+    info.dwOSVersionInfoSize = sizeof info;
+    const HMODULE library = ::GetModuleHandleW(L"ntdll.dll");
+    const auto get = library ? reinterpret_cast<RtlGetVersion>(reinterpret_cast<void*>(::GetProcAddress(library, "RtlGetVersion"))) : nullptr;
+    if (!get || get(&info) != 0) return "Windows";
+    return fmt::format("Windows {}.{}.{}", info.dwMajorVersion, info.dwMinorVersion, info.dwBuildNumber);
 }
 
 std::optional<OpenFileLimit> open_file_limit() noexcept { return std::nullopt; }

@@ -1,0 +1,116 @@
+#include "core/gpu/cuda/cuda_driver.h"
+
+#include <cstring>
+
+#include "core/gpu/nvml.h"
+
+namespace headroom::gpu {
+namespace {
+
+// CUdevice_attribute
+enum Attribute : int { lanes = 10, multiprocessors = 16, integrated = 18, capability_major = 75, capability_minor = 76, vmm = 102 };
+constexpr int max_dynamic_shared_size_bytes = 8;  // CUfunction_attribute
+
+#ifdef _WIN32
+const std::vector<std::string> library_names = {"nvcuda.dll"};
+const std::vector<std::filesystem::path> places;
+#else
+const std::vector<std::string> library_names = {"libcuda.so.1"};
+const std::vector<std::filesystem::path> places = {"/usr/lib/wsl/lib"};  // where Windows hands it to its Linux
+#endif
+
+}  // namespace
+
+Result<std::unique_ptr<Driver>> CudaDriver::load(const SearchPath& path) {
+    HR_TRY(auto loaded, open(Backend::cuda, path, library_names, places));
+    Own own;
+    const auto& library = loaded.library;
+    own.device_get = library.function<decltype(own.device_get)>("cuDeviceGet");
+    own.device_uuid = library.function<decltype(own.device_uuid)>("cuDeviceGetUuid_v2");
+    if (!own.device_uuid) own.device_uuid = library.function<decltype(own.device_uuid)>("cuDeviceGetUuid");
+    own.device_luid = library.function<decltype(own.device_luid)>("cuDeviceGetLuid");
+    own.retain_context = library.function<decltype(own.retain_context)>("cuDevicePrimaryCtxRetain");
+    own.release_context = library.function<decltype(own.release_context)>("cuDevicePrimaryCtxRelease_v2");
+    own.set_current = library.function<decltype(own.set_current)>("cuCtxSetCurrent");
+    own.error_name = library.function<decltype(own.error_name)>("cuGetErrorName");
+    own.set_function_attribute = library.function<decltype(own.set_function_attribute)>("cuFuncSetAttribute");
+    if (!own.device_get || !own.device_uuid || !own.retain_context || !own.release_context || !own.set_current || !own.error_name ||
+        !own.set_function_attribute) {
+        return fail(ErrorKind::unsupported, "{} is too old: please update the NVIDIA driver", library.name());
+    }
+    std::unique_ptr<CudaDriver> driver(new CudaDriver(std::move(loaded), own));
+    HR_CHECK(driver->find_devices(path));
+    return driver;
+}
+
+CudaDriver::CudaDriver(Loaded loaded, const Own& own) : Driver(Backend::cuda, std::move(loaded)), own_(own) {}
+
+CudaDriver::~CudaDriver() {
+    for (std::size_t i = 0; i < contexts_.size(); ++i) {
+        if (contexts_[i]) own_.release_context(static_cast<int>(i));
+    }
+}
+
+std::string CudaDriver::error_name(int code) const {
+    const char* name = nullptr;
+    return own_.error_name(code, &name) == abi::success && name ? name : "";
+}
+
+Result<> CudaDriver::find_devices(const SearchPath& path) {
+    const int started = call_.init(0);
+    if (started == abi::no_device) return fail(ErrorKind::not_found, "{} is there, but it finds no device", library());
+    HR_CHECK(check("cuInit", started));
+    int version = 0, count = 0;
+    HR_CHECK(check("cuDriverGetVersion", call_.driver_version(&version)));
+    HR_CHECK(check("cuDeviceGetCount", call_.device_count(&count)));
+    if (count == 0) return fail(ErrorKind::not_found, "{} is there, but it finds no device", library());
+    const auto nvml = Nvml::load(path);
+    const auto kernel_driver = nvml ? (*nvml)->driver_version() : std::string();
+    for (int ordinal = 0; ordinal < count; ++ordinal) {
+        int device = 0;
+        HR_CHECK(check("cuDeviceGet", own_.device_get(&device, ordinal), ordinal));
+        HR_TRY(auto info, describe(device));
+        unsigned char uuid[16] = {};
+        HR_CHECK(check("cuDeviceGetUuid", own_.device_uuid(uuid, device), device));
+        info.uuid = format_uuid(uuid);
+        info.driver = kernel_driver;
+        info.runtime = fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+        const auto attribute = [&](Attribute which) {
+            int value = 0;
+            return call_.device_attribute(&value, which, device) == abi::success ? value : 0;
+        };
+        info.architecture = fmt::format("sm_{}{}", attribute(capability_major), attribute(capability_minor));
+        info.multiprocessors = attribute(multiprocessors);
+        info.lanes = attribute(lanes);
+        info.integrated = attribute(integrated) != 0;
+        info.vmm_attribute = attribute(vmm) != 0;
+        char luid[8] = {};
+        unsigned nodes = 0;
+        if (own_.device_luid && own_.device_luid(luid, &nodes, device) == abi::success) {
+            std::uint64_t value = 0;
+            std::memcpy(&value, luid, sizeof value);
+            info.luid = value;
+        }
+        devices_.push_back(std::move(info));
+    }
+    contexts_.resize(devices_.size());
+    return {};
+}
+
+Result<> CudaDriver::make_current(int device) {
+    if (device < 0 || static_cast<std::size_t>(device) >= devices_.size()) return fail(ErrorKind::not_found, "there is no device cuda:{}", device);
+    Context context = nullptr;
+    {
+        const std::scoped_lock lock(mutex_);
+        Context& kept = contexts_[static_cast<std::size_t>(device)];
+        if (!kept) HR_CHECK(check("cuDevicePrimaryCtxRetain", own_.retain_context(&kept, device), device));
+        context = kept;
+    }
+    return check("cuCtxSetCurrent", own_.set_current(context), device);
+}
+
+Result<> CudaDriver::allow_shared_memory(FunctionHandle function, unsigned bytes) {
+    return check("cuFuncSetAttribute", own_.set_function_attribute(function, max_dynamic_shared_size_bytes, static_cast<int>(bytes)));
+}
+
+}  // namespace headroom::gpu

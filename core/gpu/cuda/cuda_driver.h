@@ -1,0 +1,40 @@
+#pragma once
+
+#include <mutex>
+
+#include "core/gpu/driver.h"
+
+namespace headroom::gpu {
+
+// NVIDIA: libcuda.so.1, nvcuda.dll. Uses each device's primary context.
+class CudaDriver final : public Driver {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<Driver>> load(const SearchPath& path);
+    ~CudaDriver() override;
+
+    [[nodiscard]] Result<> make_current(int device) override;
+    [[nodiscard]] Result<> allow_shared_memory(FunctionHandle function, unsigned bytes) override;
+
+private:
+    using Context = struct ContextObject*;
+    struct Own {  // what HIP does not have, or has in another form
+        int (*device_get)(int* device, int ordinal) = nullptr;
+        int (*device_uuid)(unsigned char* bytes, int device) = nullptr;
+        int (*device_luid)(char* luid, unsigned* nodes, int device) = nullptr;
+        int (*retain_context)(Context* context, int device) = nullptr;
+        int (*release_context)(int device) = nullptr;
+        int (*set_current)(Context context) = nullptr;
+        int (*error_name)(int code, const char** name) = nullptr;
+        int (*set_function_attribute)(FunctionHandle function, int attribute, int value) = nullptr;
+    };
+
+    CudaDriver(Loaded loaded, const Own& own);
+    [[nodiscard]] std::string error_name(int code) const override;
+    [[nodiscard]] Result<> find_devices(const SearchPath& path);
+
+    Own own_;
+    std::mutex mutex_;
+    std::vector<Context> contexts_;  // by device; null until make_current; guarded by mutex_
+};
+
+}  // namespace headroom::gpu

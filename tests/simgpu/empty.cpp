@@ -1,0 +1,1 @@
+// A driver library has no code of its own: see CMakeLists.txt.

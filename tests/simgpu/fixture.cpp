@@ -1,0 +1,84 @@
+#include "tests/simgpu/fixture.h"
+
+#include <QtGlobal>
+
+#include "core/base/paths.h"
+
+namespace headroom::test {
+
+using nlohmann::json;
+
+SimGpu::SimGpu() {
+#ifdef _WIN32
+    const char* name = "simgpu.dll";
+#else
+    const char* name = "libsimgpu.so";
+#endif
+    const auto library = DynamicLibrary::open(path().libraries / name);
+    if (!library) qFatal("%s", library.error().message.c_str());
+    reset_ = library->function<SimReset>("sim_reset");
+    counters_ = library->function<SimReadCounters>("sim_counters");
+    trace_ = library->function<SimTrace>("sim_trace");
+    rule_ = library->function<SimRule>("sim_rule");
+    other_ = library->function<SimOther>("sim_other");
+    register_ = library->function<SimRegister>("sim_register");
+    reset(healthy());
+}
+
+void SimGpu::reset(const json& description) {
+    json whole = description;
+    whole["sysfs"] = to_utf8(path().sysfs);
+    const std::string text = whole.dump();
+    const auto file = folder() / "simgpu.json";
+    if (!reset_(text.c_str()) || !write_file(file, text)) qFatal("the simulator does not take %s", text.c_str());
+    qputenv("SIMGPU_CONFIG", QByteArray::fromStdString(to_utf8(file)));
+}
+
+json SimGpu::healthy() { return {{"cuda", json::array({json::object()})}, {"hip", json::array({json::object()})}}; }
+
+json SimGpu::with_faults(json faults, json calls) {
+    json description = healthy();
+    description["faults"] = std::move(faults);
+    description["calls"] = std::move(calls);
+    return description;
+}
+
+gpu::SearchPath SimGpu::path() const { return {.libraries = program_folder().parent_path() / "simgpu", .sysfs = folder() / "sys"}; }
+
+gpu::SearchPath SimGpu::nothing() const { return {.libraries = folder() / "nothing", .sysfs = folder() / "nothing"}; }
+
+std::filesystem::path SimGpu::folder() const { return from_utf8(folder_.path().toStdString()); }
+
+SimCounters SimGpu::counters() const {
+    SimCounters counters{};
+    counters_(&counters);
+    return counters;
+}
+
+std::vector<std::string> SimGpu::trace() const {
+    std::vector<std::string> calls;
+    for (std::size_t i = 0; const char* name = trace_(i); ++i) calls.emplace_back(name);
+    return calls;
+}
+
+std::string leaks(const SimCounters& c) {
+    std::string text;
+    const auto add = [&](std::uint64_t count, const char* what) {
+        if (count != 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+    };
+    add(c.ranges, "ranges");
+    add(c.segments, "segments");
+    add(c.mappings, "mappings");
+    add(c.allocations, "allocations");
+    add(c.host_allocations, "host allocations");
+    add(c.host_registrations, "host registrations");
+    add(c.contexts, "contexts");
+    add(c.streams, "streams");
+    add(c.events, "events");
+    add(c.modules, "modules");
+    add(c.graphs, "graphs");
+    add(c.double_maps, "double mappings");
+    return text;
+}
+
+}  // namespace headroom::test

@@ -1,0 +1,194 @@
+// Work: copies, fills, kernels, streams, events, graphs. A stream does its work at once, in the calling thread.
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "tests/simgpu/simulator.h"
+
+namespace sim {
+namespace {
+
+// How long an image is: PTX is text; an ELF file ends with its table of sections; other containers do not say.
+std::string image_bytes(const void* image, bool& all) {
+    const char* text = static_cast<const char*>(image);
+    if (std::memcmp(text, "\x7f" "ELF", 4) == 0) {
+        std::uint64_t table = 0;
+        std::uint16_t entry = 0, count = 0;
+        std::memcpy(&table, text + 0x28, 8);
+        std::memcpy(&entry, text + 0x3A, 2);
+        std::memcpy(&count, text + 0x3C, 2);
+        return {text, table + std::size_t(entry) * count};
+    }
+    constexpr unsigned char fatbin[4] = {0x50, 0xed, 0x55, 0xba};
+    if (std::memcmp(text, fatbin, 4) == 0 || std::strncmp(text, "__CLANG_OFFLOAD_BUNDLE__", 24) == 0) {
+        all = true;
+        return {};
+    }
+    return text;
+}
+
+}  // namespace
+
+void Simulator::pace(std::size_t bytes) const {
+    if (bandwidth_gbps > 0) std::this_thread::sleep_for(std::chrono::duration<double>(static_cast<double>(bytes) / (bandwidth_gbps * 1e9)));
+}
+
+int Simulator::enqueue(Stream* stream, Work work) {
+    {
+        const std::scoped_lock lock(mutex);
+        if (stream && !streams_.contains(stream)) return invalid_handle;
+        if (stream && stream->capture) {
+            stream->capture->work.push_back(std::move(work));
+            return ok;
+        }
+    }
+    return work();
+}
+
+int Simulator::copy_to_device(DevicePointer to, const void* from, std::size_t bytes) {
+    if (!readable(to, bytes, false)) return invalid_value;
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    pace(bytes);
+    return ok;
+}
+
+int Simulator::copy_to_host(void* to, DevicePointer from, std::size_t bytes) {
+    if (!readable(from, bytes, true)) return invalid_value;
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    pace(bytes);
+    return ok;
+}
+
+int Simulator::copy_on_device(DevicePointer to, DevicePointer from, std::size_t bytes) {
+    if (!readable(to, bytes, false) || !readable(from, bytes, false)) return invalid_value;
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return ok;
+}
+
+int Simulator::fill(DevicePointer to, unsigned char value, std::size_t bytes) {
+    if (!readable(to, bytes, false)) return invalid_value;
+    std::memset(reinterpret_cast<void*>(to), value, bytes);
+    return ok;
+}
+
+int Simulator::create_stream(Stream** stream) {
+    const std::scoped_lock lock(mutex);
+    streams_.insert(*stream = new Stream);
+    return ok;
+}
+
+int Simulator::destroy_stream(Stream* stream) {
+    const std::scoped_lock lock(mutex);
+    if (streams_.erase(stream) == 0) return invalid_handle;
+    delete stream;
+    return ok;
+}
+
+int Simulator::begin_capture(Stream* stream) {
+    const std::scoped_lock lock(mutex);
+    if (!streams_.contains(stream) || stream->capture) return invalid_value;
+    stream->capture = std::make_unique<Graph>();
+    return ok;
+}
+
+int Simulator::end_capture(Stream* stream, Graph** graph) {
+    const std::scoped_lock lock(mutex);
+    if (!streams_.contains(stream) || !stream->capture) return invalid_value;
+    graphs_.insert(*graph = stream->capture.release());
+    return ok;
+}
+
+int Simulator::instantiate(Graph** exec, const Graph* graph) {
+    const std::scoped_lock lock(mutex);
+    if (!std::ranges::any_of(graphs_, [&](const Graph* known) { return known == graph; })) return invalid_value;
+    graphs_.insert(*exec = new Graph(*graph));
+    return ok;
+}
+
+int Simulator::launch_graph(const Graph* exec, Stream* stream) {
+    return enqueue(stream, [exec] {
+        for (const auto& work : exec->work) {
+            if (const int code = work(); code != ok) return code;
+        }
+        return int(ok);
+    });
+}
+
+int Simulator::destroy_graph(Graph* graph) {
+    const std::scoped_lock lock(mutex);
+    if (graphs_.erase(graph) == 0) return invalid_value;
+    delete graph;
+    return ok;
+}
+
+int Simulator::create_event(Event** event) {
+    const std::scoped_lock lock(mutex);
+    events_.insert(*event = new Event);
+    return ok;
+}
+
+int Simulator::destroy_event(Event* event) {
+    const std::scoped_lock lock(mutex);
+    if (events_.erase(event) == 0) return invalid_handle;
+    delete event;
+    return ok;
+}
+
+int Simulator::record(Event* event, Stream* stream) {
+    return enqueue(stream, [event] {
+        event->time = std::chrono::steady_clock::now();
+        event->recorded = true;
+        return int(ok);
+    });
+}
+
+int Simulator::load_module(Module** module, const void* image) {
+    const std::scoped_lock lock(mutex);
+    if (!image) return invalid_value;
+    auto* loaded = new Module;
+    loaded->names = image_bytes(image, loaded->all);
+    modules_.insert(*module = loaded);
+    return ok;
+}
+
+int Simulator::unload_module(Module* module) {
+    const std::scoped_lock lock(mutex);
+    if (modules_.erase(module) == 0) return invalid_handle;
+    delete module;
+    return ok;
+}
+
+int Simulator::module_function(const std::pair<std::string, const Kernel*>** function, Module* module, const char* name) {
+    const std::scoped_lock lock(mutex);
+    if (!modules_.contains(module)) return invalid_handle;
+    const auto kernel = kernels_.find(name);
+    if (kernel == kernels_.end() || (!module->all && module->names.find(name) == std::string::npos)) return not_found;
+    auto& entry = module->functions[name];
+    if (!entry) entry = std::make_unique<std::pair<std::string, const Kernel*>>(name, &kernel->second);
+    *function = entry.get();
+    return ok;
+}
+
+int Simulator::launch(const std::pair<std::string, const Kernel*>* function, const SimLaunch& how, Stream* stream, void** parameters) {
+    if (!function) return invalid_handle;
+    // The driver keeps the parameters, not the pointers to them.
+    std::vector<std::vector<unsigned char>> values;
+    for (std::size_t i = 0; i < function->second->sizes.size(); ++i) {
+        const auto* bytes = static_cast<const unsigned char*>(parameters[i]);
+        values.emplace_back(bytes, bytes + function->second->sizes[i]);
+    }
+    return enqueue(stream, [run = function->second->run, how, values = std::move(values)]() mutable {
+        std::vector<void*> pointers;
+        for (auto& value : values) pointers.push_back(value.data());
+        run(&how, pointers.data());
+        return int(ok);
+    });
+}
+
+void Simulator::register_kernel(const char* name, SimKernel kernel, std::vector<std::size_t> sizes) {
+    const std::scoped_lock lock(mutex);
+    kernels_[name] = {kernel, std::move(sizes)};
+}
+
+}  // namespace sim
