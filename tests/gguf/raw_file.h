@@ -23,15 +23,9 @@ public:
 
     template <class T>
     RawFile& number(T value) {
-        const auto bytes = std::as_bytes(std::span(&value, 1));
-        bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-        return *this;
+        return append(std::as_bytes(std::span(&value, 1)));
     }
-    RawFile& text(std::string_view letters) {
-        const auto bytes = std::as_bytes(std::span(letters));
-        bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-        return *this;
-    }
+    RawFile& text(std::string_view letters) { return append(std::as_bytes(std::span(letters))); }
     RawFile& string(std::string_view letters) { return number<std::uint64_t>(letters.size()).text(letters); }
     RawFile& type(gguf::ValueType type) { return number(static_cast<std::uint32_t>(type)); }
 
@@ -59,6 +53,12 @@ public:
     [[nodiscard]] const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
 
 private:
+    // Byte by byte: GCC 12 warns of an overflow that is none where a span is inserted into a vector.
+    RawFile& append(std::span<const std::byte> bytes) {
+        for (const std::byte byte : bytes) bytes_.push_back(byte);
+        return *this;
+    }
+
     std::vector<std::byte> bytes_;
 };
 

@@ -18,7 +18,7 @@ Writer model() {
     Writer writer;
     writer.add("general.name", "in parts");
     for (int i = 0; i < tensor_count; ++i) {
-        writer.add_tensor("t" + std::to_string(i), TensorType::f32, {4}, std::vector<std::byte>(16, static_cast<std::byte>(i)));
+        writer.add_tensor(fmt::format("t{}", i), TensorType::f32, {4}, std::vector<std::byte>(16, static_cast<std::byte>(i)));
     }
     return writer;
 }
@@ -95,7 +95,7 @@ private slots:
             QCOMPARE(file->file_bytes(), bytes);
             for (int i = 0; i < tensor_count; ++i, ++in_shard) {
                 while (in_shard == tensors_per_file[shard]) ++shard, in_shard = 0;
-                const Tensor* tensor = file->find_tensor("t" + std::to_string(i));
+                const Tensor* tensor = file->find_tensor(fmt::format("t{}", i));
                 QVERIFY(tensor);
                 QCOMPARE(tensor, &file->tensors()[static_cast<std::size_t>(i)]);
                 QCOMPARE(std::size_t(tensor->shard), shard);
