@@ -1,0 +1,126 @@
+#include "cli/options.h"
+
+#include <cstdio>
+
+#include "core/base/log.h"
+#include "core/base/paths.h"
+#include "core/base/quote.h"
+
+namespace headroom::cli {
+namespace {
+
+// One line on standard error, written over and over.
+class ProgressLine {
+public:
+    explicit ProgressLine(bool shown) : shown_(shown) {}
+    ~ProgressLine() { clear(); }
+    void show(std::string_view text) {
+        if (!shown_) return;
+        write(fmt::format("\r{}\x1b[K", text));
+        dirty_ = true;
+    }
+    void clear() {
+        if (dirty_) write("\r\x1b[K");
+        dirty_ = false;
+    }
+
+private:
+    static void write(std::string_view text) {
+        std::fwrite(text.data(), 1, text.size(), stderr);
+        std::fflush(stderr);
+    }
+    bool shown_;
+    bool dirty_ = false;
+};
+
+Result<> check_device(const Program& program, const ModelOptions& options) {
+    if (options.device != "auto" && options.device != "cpu")
+        return fail(ErrorKind::unsupported, "The device {} cannot be used: this version computes on the CPU; leave --device out",
+                    quote(options.device));
+    if (!options.reserve_mib.empty() && program.verbose)
+        spdlog::info("no GPU is in use: --reserve-mib changes nothing");
+    return {};
+}
+
+}  // namespace
+
+void add_model_option(CLI::App& command, ModelOptions& options) {
+    command.add_option("-m,--model", options.model, "A GGUF file, a name from the model folder, or builtin (the default)")
+        ->type_name("MODEL");
+}
+
+void add_compute_options(CLI::App& command, ModelOptions& options) {
+    add_model_option(command, options);
+    command.add_option("--ctx", options.context, "Length of the context in tokens (default: the model's, at most 4096)")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    command.add_option("--threads", options.threads, "Threads that compute (default: one for each core)")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    command.add_option("--device", options.device, "Where to compute: cpu or auto (the default)")->type_name("DEVICE");
+    command.add_option("--reserve-mib", options.reserve_mib, "VRAM to leave to other programs, in MiB; without a GPU it changes nothing")
+        ->type_name("N")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+}
+
+void add_answer_options(CLI::App& command, AnswerOptions& options) {
+    auto& sampling = options.sampling;
+    const auto number = [&](const char* name, auto& target, const char* text) {
+        command.add_option(name, target, text)->type_name("X")->capture_default_str();
+    };
+    command.add_option("-n,--max-tokens", options.max_tokens, "End the answer after this many tokens (default: the context's end)")
+        ->type_name("N");
+    number("--temp", sampling.temperature, "Temperature; 0 always takes the most likely token");
+    number("--top-k", sampling.top_k, "Draw from the K most likely tokens; 0: from all");
+    number("--top-p", sampling.top_p, "Draw from the most likely tokens that together have this probability");
+    number("--min-p", sampling.min_p, "Leave out tokens less likely than this share of the most likely one");
+    number("--repeat-penalty", sampling.repeat_penalty, "Make tokens less likely that were there already; 1: off");
+    number("--presence-penalty", sampling.presence_penalty, "Subtracted from tokens that were there already");
+    number("--frequency-penalty", sampling.frequency_penalty, "The same for each time they were there");
+    command.add_option("--seed", sampling.seed, "Same seed, same words (default: drawn at random)")->type_name("N");
+    command.add_option("--stop", options.stops, "End the answer before this text; may be given several times")
+        ->type_name("TEXT")
+        ->allow_extra_args(false);
+}
+
+Result<gguf::File> open_model_file(const std::string& name) {
+    HR_TRY(const auto path, engine::find_model(name, default_model_folder()));
+    return gguf::File::open(path);
+}
+
+Result<std::shared_ptr<engine::Model>> load_model(const Program& program, const ModelOptions& options, Interrupt& interrupt) {
+    HR_CHECK(check_device(program, options));
+    HR_TRY(const auto path, engine::find_model(options.model, default_model_folder()));
+    ProgressLine line(program.terminal.error);
+    const std::string name = printable(to_utf8(path.filename()));
+    auto model = engine::Model::load(
+        {.path = path, .context = options.context, .threads = options.threads},
+        [&](const engine::LoadProgress& progress) { line.show(fmt::format("Loading {}  {:3.0f} %", name, 100 * progress.fraction)); },
+        interrupt.begin());
+    interrupt.end();
+    line.clear();
+    if (!model) return model;
+    for (const std::string& warning : (*model)->info().warnings) program.notice("warning: " + warning);
+    return model;
+}
+
+Json answer_json(const engine::GenerateResult& result) {
+    return {{"text", result.text},
+            {"finish_reason", engine::to_string(result.finish)},
+            {"prompt_tokens", result.stats.prompt_tokens},
+            {"completion_tokens", result.stats.completion_tokens},
+            {"prompt_tps", result.stats.prompt_tps()},
+            {"completion_tps", result.stats.completion_tps()}};
+}
+
+std::string answer_figures(const engine::GenerateResult& result) {
+    const auto& stats = result.stats;
+    std::string text = fmt::format("{} token{}, {:.1f} tok/s", stats.completion_tokens, stats.completion_tokens == 1 ? "" : "s",
+                                   stats.completion_tps());
+    if (result.finish == engine::FinishReason::length) text += "; cut at the limit";
+    if (result.finish == engine::FinishReason::cancelled) text += "; stopped";
+    return text;
+}
+
+}  // namespace headroom::cli
