@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/address_wait.h"
+
 namespace headroom {
 namespace {
 
@@ -16,13 +18,12 @@ inline void pause_cpu() noexcept {
 }
 
 // Waits until value differs from `old`: spins first, then sleeps in the kernel.
-template <class T>
-T wait_change(const std::atomic<T>& value, T old) noexcept {
+std::uint32_t wait_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
     for (int spin = 0; spin < kSpins; ++spin) {
-        if (const T now = value.load(std::memory_order_acquire); now != old) return now;
+        if (const std::uint32_t now = value.load(std::memory_order_acquire); now != old) return now;
         pause_cpu();
     }
-    value.wait(old, std::memory_order_acquire);
+    wait_on(value, old);
     return value.load(std::memory_order_acquire);
 }
 
@@ -36,12 +37,12 @@ ThreadPool::ThreadPool(int threads) {
 ThreadPool::~ThreadPool() {
     stop_.store(true, std::memory_order_relaxed);
     generation_.fetch_add(1, std::memory_order_release);
-    generation_.notify_all();
+    wake_all(generation_);
     for (std::thread& worker : workers_) worker.join();
 }
 
 void ThreadPool::run(FunctionRef<void(int)> task) {
-    const int others = static_cast<int>(workers_.size());
+    const auto others = static_cast<std::uint32_t>(workers_.size());
     if (others == 0) {
         task(0);
         return;
@@ -49,9 +50,9 @@ void ThreadPool::run(FunctionRef<void(int)> task) {
     task_ = &task;
     running_.store(others, std::memory_order_relaxed);
     generation_.fetch_add(1, std::memory_order_release);
-    generation_.notify_all();
+    wake_all(generation_);
     task(0);
-    int left = running_.load(std::memory_order_acquire);
+    std::uint32_t left = running_.load(std::memory_order_acquire);
     while (left != 0) left = wait_change(running_, left);
 }
 
@@ -79,7 +80,7 @@ void ThreadPool::work(int thread) {
         seen = wait_change(generation_, seen);
         if (stop_.load(std::memory_order_relaxed)) return;
         (*task_)(thread);
-        if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+        if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) wake_one(running_);
     }
 }
 

@@ -56,7 +56,7 @@ private:
 
     std::vector<std::thread> workers_;
     alignas(64) std::atomic<std::uint32_t> generation_{0};  // counts sections
-    alignas(64) std::atomic<int> running_{0};               // workers that have not finished this section
+    alignas(64) std::atomic<std::uint32_t> running_{0};     // workers that have not finished this section
     alignas(64) std::atomic<bool> stop_{false};
     const FunctionRef<void(int)>* task_ = nullptr;          // written before generation_ moves on
 };

@@ -1,7 +1,7 @@
 #include "core/compute/cpu/activations.h"
 
 #include "core/compute/cpu/activations_storage.h"
-#include "core/compute/cpu/reference.h"
+#include "core/compute/cpu/quantize.h"
 
 namespace headroom::cpu {
 
@@ -42,25 +42,17 @@ void Activations::require(ThreadPool& pool, unsigned forms) {
     Storage& s = *storage_;
     const unsigned missing = forms & ~s.forms;
     const auto lacks = [missing](ActivationForm form) { return (missing & static_cast<unsigned>(form)) != 0; };
-    const std::int64_t groups = (s.cols + 255) / 256;
-    if (lacks(ActivationForm::groups_256)) {
-        s.groups_256.require(static_cast<std::size_t>(groups * s.tokens));
-        pool.parallel_for(s.tokens, 8, [&](std::int64_t begin, std::int64_t end, int) {
+    const auto count = static_cast<std::size_t>((s.cols + 255) / 256 * s.tokens);
+    const bool make_256 = lacks(ActivationForm::groups_256);
+    const bool make_32 = lacks(ActivationForm::groups_32);
+    if (make_256) s.groups_256.require(count);
+    if (make_32) s.groups_32.require(count);
+    if (make_256 || make_32) {
+        // A single token is done before another thread would have begun.
+        pool.parallel_for(s.tokens, 1 + 16384 / s.cols, [&](std::int64_t begin, std::int64_t end, int) {
             for (std::int64_t t = begin; t < end; ++t) {
-                for (std::int64_t g = 0; g < groups; ++g) {
-                    reference::quantize(s.x + t * s.stride + 256 * g, s.groups_256.data()[g * s.tokens + t]);
-                }
-            }
-        });
-    }
-    if (lacks(ActivationForm::groups_32)) {
-        s.groups_32.require(static_cast<std::size_t>(groups * s.tokens));
-        pool.parallel_for(s.tokens, 8, [&](std::int64_t begin, std::int64_t end, int) {
-            for (std::int64_t t = begin; t < end; ++t) {
-                for (std::int64_t g = 0; g < groups; ++g) {
-                    const std::int64_t count = s.cols - 256 * g < 256 ? s.cols - 256 * g : 256;
-                    reference::quantize(s.x + t * s.stride + 256 * g, count, s.groups_32.data()[g * s.tokens + t]);
-                }
+                if (make_256) quantize_row(s.x + t * s.stride, s.cols, s.groups_256.data() + t, s.tokens);
+                if (make_32) quantize_row(s.x + t * s.stride, s.cols, s.groups_32.data() + t, s.tokens);
             }
         });
     }

@@ -70,7 +70,7 @@ inline constexpr float kLn2Low = 1.42860677e-6F;
 inline constexpr float kExpCoefficients[] = {1.0F / 5040, 1.0F / 720, 1.0F / 120, 1.0F / 24, 1.0F / 6, 0.5F, 1.0F, 1.0F};
 
 [[nodiscard]] inline float exp_value(float x) noexcept {
-    if (!(x >= kExpLowest)) return x != x ? x : 0.0F;
+    if (!(x >= kExpLowest)) return 0.0F;
     if (x > kExpHighest) return std::numeric_limits<float>::infinity();
     const float n = std::nearbyint(x * kLog2E);
     float r = fma(n, -kLn2High, x);

@@ -1,18 +1,276 @@
+#include "core/compute/cpu/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/compute/cpu/attention.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "core/compute/cpu/activations_storage.h"
 #include "core/compute/cpu/ops.h"
 #include "core/compute/cpu/reference.h"
+#include "core/compute/cpu/vector-inl.h"
+
+// A block of queries that share a KV head goes through the pages together: K and V are made floats once for several queries.
+
+#ifndef HEADROOM_ATTENTION_TYPES
+#define HEADROOM_ATTENTION_TYPES
+namespace headroom::cpu {
+
+inline constexpr int kQueryBlock = 16;
+
+struct Query {
+    const float* q;         // [head_dim]
+    float* out;             // [head_dim_v], the running output
+    std::int64_t position;
+};
+
+struct QueryBlock {
+    Query queries[kQueryBlock];  // positions ascending
+    int count;
+    std::int64_t kv_head;
+};
+
+}  // namespace headroom::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom::cpu::HWY_NAMESPACE {
+
+void to_half_row(const float* x, std::int64_t n, std::uint16_t* out) {
+    std::int64_t i = 0;
+#if HEADROOM_KERNELS
+    for (; i + kLanes <= n; i += kLanes) store_halves(load(x + i), out + i);
+#endif
+    reference::to_half(x + i, n - i, out + i);
+}
+
+#if HEADROOM_KERNELS
+
+// Scores of Q queries with P neighbouring positions: dot products, not yet scaled.
+template <int Q, int P>
+HWY_INLINE void score_tile(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, float* scores) {
+    VF sums[Q][P][kSum32];
+    HEADROOM_UNROLL
+    for (int q = 0; q < Q; ++q) {
+        HEADROOM_UNROLL
+        for (int p = 0; p < P; ++p) {
+            HEADROOM_UNROLL
+            for (int j = 0; j < kSum32; ++j) sums[q][p][j] = hn::Zero(DF());
+        }
+    }
+    for (std::int64_t d = 0; d < head_dim; d += 32) {
+        HEADROOM_UNROLL
+        for (int j = 0; j < kSum32; ++j) {
+            VF keys[P];
+            HEADROOM_UNROLL
+            for (int p = 0; p < P; ++p) keys[p] = load_halves(k + p * head_dim + d + j * kLanes);
+            HEADROOM_UNROLL
+            for (int q = 0; q < Q; ++q) {
+                const VF query = load(queries[q].q + d + j * kLanes);
+                HEADROOM_UNROLL
+                for (int p = 0; p < P; ++p) sums[q][p][j] = hn::MulAdd(query, keys[p], sums[q][p][j]);
+            }
+        }
+    }
+    HEADROOM_UNROLL
+    for (int q = 0; q < Q; ++q) {
+        HEADROOM_UNROLL
+        for (int p = 0; p < P; ++p) scores[q * kPagePositions + p] = fold(sums[q][p]);
+    }
+}
+
+// The scores of positions [begin, end) of a page.
+template <int Q>
+HWY_INLINE void score_rows(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, std::int64_t begin, std::int64_t end, float* scores) {
+    constexpr int kPositions = kLanes == 16 ? 2 : 1;
+    std::int64_t i = begin;
+    for (; i + kPositions <= end; i += kPositions) score_tile<Q, kPositions>(queries, k + i * head_dim, head_dim, scores + i);
+    for (; i < end; ++i) score_tile<Q, 1>(queries, k + i * head_dim, head_dim, scores + i);
+}
+
+// Scores become weights: scaled, less their maximum, exp; outside [begin, end) they are 0. Returns maximum and sum.
+struct Weights {
+    float largest;
+    float sum;
+};
+HWY_INLINE Weights weigh(float* scores, std::int64_t begin, std::int64_t end, float scale) {
+    const DF d;
+    const std::int64_t first = begin / 32 * 32, last = (end + 31) / 32 * 32;
+    const float nothing = -std::numeric_limits<float>::infinity();
+    std::fill(scores + first, scores + begin, nothing);
+    std::fill(scores + end, scores + last, nothing);
+    const VF scales = hn::Set(d, scale);
+    VF largest_lanes = hn::Set(d, nothing);
+    for (std::int64_t i = first; i < last; i += kLanes) {
+        const VF scaled = hn::Mul(load(scores + i), scales);
+        store(scaled, scores + i);
+        largest_lanes = hn::Max(largest_lanes, scaled);
+    }
+    const VF largest = hn::MaxOfLanes(d, largest_lanes);
+    VF sums[kSum32];
+    HEADROOM_UNROLL
+    for (int j = 0; j < kSum32; ++j) sums[j] = hn::Zero(d);
+    for (std::int64_t i = first; i < last; i += 32) {
+        HEADROOM_UNROLL
+        for (int j = 0; j < kSum32; ++j) {
+            const VF e = exp_lanes(hn::Sub(load(scores + i + j * kLanes), largest));
+            store(e, scores + i + j * kLanes);
+            sums[j] = hn::Add(sums[j], e);
+        }
+    }
+    return {hn::GetLane(largest), fold(sums)};
+}
+
+// How a page's sums enter the running ones.
+struct Rescale {
+    bool first;
+    float old_factor, new_factor;
+};
+
+// Sums over positions [begin, end) of weights times V, for Q queries and N vectors of the head's width, entered into the outputs.
+template <int Q, int N>
+HWY_INLINE void value_tile(const Query* queries, const std::uint16_t* v, std::int64_t head_dim, std::int64_t begin, std::int64_t end,
+                           const float* weights, const Rescale* rescale, std::int64_t column) {
+    const DF d;
+    VF sums[Q][N];
+    HEADROOM_UNROLL
+    for (int q = 0; q < Q; ++q) {
+        HEADROOM_UNROLL
+        for (int n = 0; n < N; ++n) sums[q][n] = hn::Zero(d);
+    }
+    const std::uint16_t* row = v + begin * head_dim + column;
+    for (std::int64_t i = begin; i < end; ++i, row += head_dim) {
+        VF values[N];
+        HEADROOM_UNROLL
+        for (int n = 0; n < N; ++n) values[n] = load_halves(row + n * kLanes);
+        HEADROOM_UNROLL
+        for (int q = 0; q < Q; ++q) {
+            const VF weight = hn::Set(d, weights[q * kPagePositions + i]);
+            HEADROOM_UNROLL
+            for (int n = 0; n < N; ++n) sums[q][n] = hn::MulAdd(weight, values[n], sums[q][n]);
+        }
+    }
+    HEADROOM_UNROLL
+    for (int q = 0; q < Q; ++q) {
+        HEADROOM_UNROLL
+        for (int n = 0; n < N; ++n) {
+            float* out = queries[q].out + column + n * kLanes;
+            const Rescale& r = rescale[q];
+            store(r.first ? sums[q][n] : hn::MulAdd(load(out), hn::Set(d, r.old_factor), hn::Mul(sums[q][n], hn::Set(d, r.new_factor))), out);
+        }
+    }
+}
+
+template <int Q>
+HWY_INLINE void value_rows(const Query* queries, const std::uint16_t* v, std::int64_t head_dim, std::int64_t begin, std::int64_t end,
+                           const float* weights, const Rescale* rescale) {
+    constexpr int kVectors = kLanes == 16 ? (Q == 4 ? 4 : 8) : (Q == 4 ? 2 : 4);
+    std::int64_t column = 0;
+    for (; column + kVectors * kLanes <= head_dim; column += kVectors * kLanes) {
+        value_tile<Q, kVectors>(queries, v, head_dim, begin, end, weights, rescale, column);
+    }
+    for (; column < head_dim; column += kLanes) value_tile<Q, 1>(queries, v, head_dim, begin, end, weights, rescale, column);
+}
+
+// Calls step(q, Q) for the queries in groups of four, two, one.
+template <class Step>
+HWY_INLINE void in_groups(int first, int count, Step step) {
+    int q = first;
+    for (; q + 4 <= count; q += 4) step(q, std::integral_constant<int, 4>());
+    if (q + 2 <= count) {
+        step(q, std::integral_constant<int, 2>());
+        q += 2;
+    }
+    if (q < count) step(q, std::integral_constant<int, 1>());
+}
+
+void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& block) {
+    alignas(kCacheLine) float weights[kQueryBlock * kPagePositions];
+    float running_max[kQueryBlock], running_sum[kQueryBlock];
+    bool begun[kQueryBlock] = {};
+    const auto first_of = [&](const Query& q) { return shape.window > 0 ? std::max<std::int64_t>(0, q.position - shape.window + 1) : 0; };
+    const std::int64_t first_page = first_of(block.queries[0]) / kPagePositions;
+    const std::int64_t last_page = block.queries[block.count - 1].position / kPagePositions;
+    for (std::int64_t page = first_page; page <= last_page; ++page) {
+        const std::uint16_t* k = kv.k_pages[page] + block.kv_head * kPagePositions * kv.head_dim;
+        const std::uint16_t* v = kv.v_pages[page] + block.kv_head * kPagePositions * kv.head_dim_v;
+        // Positions ascend within the block, so the queries that see this page are neighbours.
+        std::int64_t begin[kQueryBlock], end[kQueryBlock];
+        int low = block.count, high = 0;
+        for (int q = 0; q < block.count; ++q) {
+            begin[q] = std::max<std::int64_t>(0, first_of(block.queries[q]) - page * kPagePositions);
+            end[q] = std::min(kPagePositions, block.queries[q].position + 1 - page * kPagePositions);
+            if (begin[q] >= end[q]) continue;
+            low = std::min(low, q);
+            high = q + 1;
+        }
+        Rescale rescale[kQueryBlock];
+        in_groups(low, high, [&](int q, auto group) {
+            constexpr int kQ = decltype(group)::value;
+            // Tiles cover what the last of them sees from where the first begins; weigh() takes the surplus out again.
+            score_rows<kQ>(block.queries + q, k, kv.head_dim, begin[q], end[q + kQ - 1], weights + q * kPagePositions);
+            for (int i = q; i < q + kQ; ++i) {
+                const auto [largest, sum] = weigh(weights + i * kPagePositions, begin[i], end[i], shape.scale);
+                std::fill(weights + i * kPagePositions + begin[q], weights + i * kPagePositions + begin[i], 0.0F);
+                std::fill(weights + i * kPagePositions + end[i], weights + i * kPagePositions + end[q + kQ - 1], 0.0F);
+                rescale[i] = {!begun[i], 0, 1};
+                if (begun[i]) {
+                    const float max = std::max(running_max[i], largest);
+                    rescale[i] = {false, exp_value(running_max[i] - max), exp_value(largest - max)};
+                    running_sum[i] = fma(running_sum[i], rescale[i].old_factor, sum * rescale[i].new_factor);
+                    running_max[i] = max;
+                } else {
+                    running_sum[i] = sum;
+                    running_max[i] = largest;
+                    begun[i] = true;
+                }
+            }
+            value_rows<kQ>(block.queries + q, v, kv.head_dim_v, begin[q], end[q + kQ - 1], weights + q * kPagePositions, rescale + q);
+        });
+    }
+    for (int q = 0; q < block.count; ++q) {
+        const VF sum = hn::Set(DF(), running_sum[q]);
+        float* out = block.queries[q].out;
+        for (std::int64_t i = 0; i < kv.head_dim_v; i += kLanes) store(hn::Div(load(out + i), sum), out + i);
+    }
+}
+
+#endif
+
+void attend_block(const AttentionShape& shape, const KvView& kv, const QueryBlock& block) {
+#if HEADROOM_KERNELS
+    if (kv.head_dim % 32 == 0 && kv.head_dim_v % kLanes == 0) return attend(shape, kv, block);
+#endif
+    for (int i = 0; i < block.count; ++i) {
+        const Query& query = block.queries[i];
+        reference::attention(shape, query.q, query.position, block.kv_head, kv, query.out);
+    }
+}
+
+}  // namespace headroom::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 
 namespace headroom::cpu {
 
+HWY_EXPORT(to_half_row);
+HWY_EXPORT(attend_block);
+
 void store_kv(ThreadPool& pool, const KvView& kv, const float* k, std::int64_t k_stride, const float* v, std::int64_t v_stride,
               std::int64_t tokens, std::int64_t first_position) {
-    pool.parallel_for(tokens, 16, [&](std::int64_t begin, std::int64_t end, int) {
+    const auto to_half = HWY_DYNAMIC_DISPATCH(to_half_row);
+    const std::int64_t width = kv.kv_heads * (kv.head_dim + kv.head_dim_v);
+    pool.parallel_for(tokens, 1 + 32768 / width, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t t = begin; t < end; ++t) {
             const std::int64_t page = (first_position + t) / kPagePositions;
             const std::int64_t slot = (first_position + t) % kPagePositions;
             for (std::int64_t h = 0; h < kv.kv_heads; ++h) {
                 const std::int64_t at = h * kPagePositions + slot;
-                reference::to_half(k + t * k_stride + h * kv.head_dim, kv.head_dim, kv.k_pages[page] + at * kv.head_dim);
-                reference::to_half(v + t * v_stride + h * kv.head_dim_v, kv.head_dim_v, kv.v_pages[page] + at * kv.head_dim_v);
+                to_half(k + t * k_stride + h * kv.head_dim, kv.head_dim, kv.k_pages[page] + at * kv.head_dim);
+                to_half(v + t * v_stride + h * kv.head_dim_v, kv.head_dim_v, kv.v_pages[page] + at * kv.head_dim_v);
             }
         }
     });
@@ -20,15 +278,31 @@ void store_kv(ThreadPool& pool, const KvView& kv, const float* k, std::int64_t k
 
 void attention(ThreadPool& pool, const AttentionShape& shape, const float* q, std::int64_t q_stride, const KvView& kv, float* out,
                std::int64_t out_stride) {
+    const auto attend_here = HWY_DYNAMIC_DISPATCH(attend_block);
     const std::int64_t group = shape.heads / kv.kv_heads;
-    pool.parallel_for(shape.tokens * shape.heads, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    // Queries of a KV head in the order token, head of the group; small blocks where there would be too few of them for the threads.
+    const std::int64_t queries = shape.tokens * group;
+    const std::int64_t wanted = std::max<std::int64_t>(1, queries * kv.kv_heads / (2 * pool.size()));
+    const std::int64_t size = std::min<std::int64_t>({kQueryBlock, queries, wanted});
+    const std::int64_t blocks = (queries + size - 1) / size;
+    // The last tokens see the most: they go first, so that no thread is left with a long block at the end.
+    pool.parallel_for(blocks * kv.kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t t = i / shape.heads;
-            const std::int64_t h = i % shape.heads;
-            reference::attention(shape, q + t * q_stride + h * kv.head_dim, shape.first_position + t, h / group, kv,
-                                 out + t * out_stride + h * kv.head_dim_v);
+            QueryBlock block;
+            block.kv_head = i % kv.kv_heads;
+            const std::int64_t first = (blocks - 1 - i / kv.kv_heads) * size;
+            block.count = static_cast<int>(std::min(size, queries - first));
+            for (std::int64_t j = 0; j < block.count; ++j) {
+                const std::int64_t token = (first + j) / group;
+                const std::int64_t head = block.kv_head * group + (first + j) % group;
+                block.queries[j] = {q + token * q_stride + head * kv.head_dim, out + token * out_stride + head * kv.head_dim_v,
+                                    shape.first_position + token};
+            }
+            attend_here(shape, kv, block);
         }
     });
 }
 
 }  // namespace headroom::cpu
+
+#endif  // HWY_ONCE

@@ -8,23 +8,16 @@
 #include <algorithm>
 
 #include "core/compute/cpu/ops.h"
-#include "core/compute/cpu/panel-inl.h"
 #include "core/compute/cpu/product.h"
 #include "core/compute/cpu/reference.h"
+
+#include "core/compute/cpu/floats-inl.h"
+#include "core/compute/cpu/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom::cpu::HWY_NAMESPACE {
 
-// Whatever the panels do not serve.
-void multiply_plain(const Tile& tile) {
-    const std::int64_t end = std::min(tile.w->rows, tile.row + kTileRows);
-    for (std::int64_t i = 0; i < tile.count; ++i) {
-        const std::int64_t token = tile.tokens != nullptr ? tile.tokens[i] : i;
-        for (std::int64_t r = tile.row; r < end; ++r) tile.y[i * tile.y_stride + r] = reference::dot(*tile.w, r, *tile.x, token);
-    }
-}
-
-#if HEADROOM_PANELS
+#if HEADROOM_KERNELS
 
 // Tokens that share an unpacked panel: their accumulators stay in the second-level cache.
 constexpr std::int64_t kTokenBlock = 128;
@@ -129,13 +122,21 @@ void multiply(const Tile& tile) {
         case TensorType::q5_1: return multiply_tile<TypeQ51>(tile, groups_32);
         case TensorType::q8_0: return multiply_tile<TypeQ80>(tile, groups_32);
         case TensorType::iq4_nl: return multiply_tile<TypeIq4Nl>(tile, groups_32);
-        default: return multiply_plain(tile);
+        case TensorType::f16: return multiply_float_tile<FloatF16>(tile);
+        case TensorType::bf16: return multiply_float_tile<FloatBf16>(tile);
+        default: return multiply_float_tile<FloatF32>(tile);
     }
 }
 
 #else
 
-void multiply(const Tile& tile) { multiply_plain(tile); }
+void multiply(const Tile& tile) {
+    const std::int64_t end = std::min(tile.w->rows, tile.row + kTileRows);
+    for (std::int64_t i = 0; i < tile.count; ++i) {
+        const std::int64_t token = tile.tokens != nullptr ? tile.tokens[i] : i;
+        for (std::int64_t r = tile.row; r < end; ++r) tile.y[i * tile.y_stride + r] = reference::dot(*tile.w, r, *tile.x, token);
+    }
+}
 
 #endif
 

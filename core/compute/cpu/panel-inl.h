@@ -13,29 +13,14 @@
 
 #include "core/compute/cpu/blocks.h"
 #include "core/compute/cpu/panel.h"
+#include "core/compute/cpu/vector-inl.h"
 
-#undef HEADROOM_PANELS
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3_DL
-#define HEADROOM_PANELS 1
-#else
-#define HEADROOM_PANELS 0
-#endif
-
-#if HEADROOM_PANELS
+#if HEADROOM_KERNELS
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom::cpu::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using DI = hn::ScalableTag<std::int32_t>;
-using DU = hn::ScalableTag<std::uint32_t>;
-using DF = hn::ScalableTag<float>;
-using VI = hn::Vec<DI>;
-using VU = hn::Vec<DU>;
-using VF = hn::Vec<DF>;
-
-constexpr int kRows = HWY_LANES(std::int32_t);
+constexpr int kRows = kLanes;
 
 // ---- Loads ----
 
@@ -600,5 +585,5 @@ HWY_INLINE void multiply_blocks(const Panel& panel, int blocks, const Groups32* 
 }  // namespace headroom::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEADROOM_PANELS
+#endif  // HEADROOM_KERNELS
 #endif
