@@ -14,6 +14,8 @@ function(headroom_test name)
     set_target_properties(${name} PROPERTIES AUTOMOC ON)
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
     target_link_libraries(${name} PRIVATE headroom_flags headroom_test_support Qt6::Test ${ARG_DEPS})
+    # What is tested is optimized in full; the test's own code need not be, and compiles in half the time.
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
     add_test(NAME ${name} COMMAND ${name})
     if(NOT ARG_TIMEOUT)
         set(ARG_TIMEOUT 300)

@@ -1,35 +1,41 @@
-# What the Windows build needs besides Qt. Debian has no packages of these libraries for mingw-w64, so the header-only ones
-# are taken from the build machine's packages and the two others are built from Debian's source packages.
+# What the Windows build needs besides Qt. Debian has no packages of these libraries for mingw-w64, so the header-only ones are
+# taken from the build machine's packages and the others are built from Debian's source packages.
 
 # --- header-only ---------------------------------------------------------------------------------------------------------
 # Links in a folder of their own: /usr/include itself holds the build machine's C library.
 set(header_folder "${CMAKE_BINARY_DIR}/include")
 file(MAKE_DIRECTORY "${header_folder}")
-foreach(library fmt spdlog nlohmann CLI)
-    if(NOT EXISTS "/usr/include/${library}")
-        message(FATAL_ERROR "/usr/include/${library} is missing: install libfmt-dev, libspdlog-dev, nlohmann-json3-dev and libcli11-dev")
+function(headroom_header_library target folder package)
+    if(NOT EXISTS "/usr/include/${folder}")
+        message(FATAL_ERROR "/usr/include/${folder} is missing: install the package ${package}")
     endif()
-    file(CREATE_LINK "/usr/include/${library}" "${header_folder}/${library}" SYMBOLIC)
-endforeach()
-function(headroom_header_library name)
-    add_library(${name} INTERFACE IMPORTED)
-    target_include_directories(${name} INTERFACE "${header_folder}")
-    target_compile_definitions(${name} INTERFACE ${ARGN})
+    file(CREATE_LINK "/usr/include/${folder}" "${header_folder}/${folder}" SYMBOLIC)
+    add_library(${target} INTERFACE IMPORTED)
+    target_include_directories(${target} INTERFACE "${header_folder}")
 endfunction()
-headroom_header_library(fmt::fmt FMT_HEADER_ONLY=1)
-headroom_header_library(spdlog::spdlog SPDLOG_FMT_EXTERNAL)
-target_link_libraries(spdlog::spdlog INTERFACE fmt::fmt Threads::Threads)
-headroom_header_library(nlohmann_json::nlohmann_json)
-headroom_header_library(CLI11::CLI11)
+headroom_header_library(nlohmann_json::nlohmann_json nlohmann nlohmann-json3-dev)
+headroom_header_library(CLI11::CLI11 CLI libcli11-dev)
 
 # --- built from source ---------------------------------------------------------------------------------------------------
 set(source_folder "${PROJECT_SOURCE_DIR}/build/sources")
-execute_process(COMMAND "${CMAKE_CURRENT_LIST_DIR}/fetch-debian-source.sh" "${source_folder}" pcre2 highway
+execute_process(COMMAND "${CMAKE_CURRENT_LIST_DIR}/fetch-debian-source.sh" "${source_folder}" fmtlib spdlog pcre2 highway
     RESULT_VARIABLE fetch_result)
 if(NOT fetch_result EQUAL 0)
-    message(FATAL_ERROR "The Windows build needs the sources of PCRE2 and Highway. Make apt-get reach a mirror with source "
-        "packages (and install dpkg-dev), or put the unpacked sources into ${source_folder}/pcre2 and ${source_folder}/highway.")
+    message(FATAL_ERROR "The Windows build needs the sources of fmt, spdlog, PCRE2 and Highway. Make apt-get reach a mirror with "
+        "source packages (and install dpkg-dev), or unpack them into ${source_folder}/fmtlib, spdlog, pcre2 and highway.")
 endif()
+
+add_library(headroom_fmt STATIC "${source_folder}/fmtlib/src/format.cc")
+target_include_directories(headroom_fmt SYSTEM PUBLIC "${source_folder}/fmtlib/include")
+add_library(fmt::fmt ALIAS headroom_fmt)
+
+set(spdlog_units spdlog async cfg color_sinks file_sinks stdout_sinks)
+list(TRANSFORM spdlog_units REPLACE "(.+)" "${source_folder}/spdlog/src/\\1.cpp")
+add_library(headroom_spdlog STATIC ${spdlog_units})
+target_compile_definitions(headroom_spdlog PUBLIC SPDLOG_COMPILED_LIB SPDLOG_FMT_EXTERNAL)
+target_include_directories(headroom_spdlog SYSTEM PUBLIC "${source_folder}/spdlog/include")
+target_link_libraries(headroom_spdlog PUBLIC headroom_fmt Threads::Threads)
+add_library(spdlog::spdlog ALIAS headroom_spdlog)
 
 set(pcre2_source "${source_folder}/pcre2/src")
 set(pcre2_folder "${CMAKE_BINARY_DIR}/pcre2")
