@@ -47,12 +47,21 @@ void Activations::require(ThreadPool& pool, unsigned forms) {
     const bool make_32 = lacks(ActivationForm::groups_32);
     if (make_256) s.groups_256.require(count);
     if (make_32) s.groups_32.require(count);
+    const bool make_quads = s.tokens <= kQuadTokens;
+    if (make_quads && make_256) s.quads_256.require(static_cast<std::size_t>((s.cols + 1023) / 1024 * s.tokens));
+    if (make_quads && make_32) s.quads_32.require(static_cast<std::size_t>((s.cols + 127) / 128 * s.tokens));
     if (make_256 || make_32) {
         // A single token is done before another thread would have begun.
         pool.parallel_for(s.tokens, 1 + 16384 / s.cols, [&](std::int64_t begin, std::int64_t end, int) {
             for (std::int64_t t = begin; t < end; ++t) {
-                if (make_256) quantize_row(s.x + t * s.stride, s.cols, s.groups_256.data() + t, s.tokens);
-                if (make_32) quantize_row(s.x + t * s.stride, s.cols, s.groups_32.data() + t, s.tokens);
+                if (make_256) {
+                    quantize_row(s.x + t * s.stride, s.cols, s.groups_256.data() + t, s.tokens);
+                    if (make_quads) interleave(s.groups_256.data() + t, s.cols, s.quads_256.data() + t, s.tokens);
+                }
+                if (make_32) {
+                    quantize_row(s.x + t * s.stride, s.cols, s.groups_32.data() + t, s.tokens);
+                    if (make_quads) interleave(s.groups_32.data() + t, s.cols, s.quads_32.data() + t, s.tokens);
+                }
             }
         });
     }

@@ -50,6 +50,23 @@ struct alignas(kCacheLine) Groups32 {
 };
 static_assert(sizeof(Group256) == 320 && sizeof(Groups32) == 320);
 
+// Four neighbouring groups of one token, side by side in sixteenths, for products of single tokens (rows-inl.h). Where the row ends inside,
+// the rest is zero.
+struct alignas(kCacheLine) Quad256 {
+    std::int8_t q[16][4][16];     // [k / 16][group][k % 16]
+    std::int16_t sums32[4][8];    // [group][k / 32]
+    std::int16_t sums16[2][4][8]; // [k / 128][group][k / 16 % 8]
+    float scales[4];
+};
+// The same for four neighbouring groups of 32.
+struct alignas(kCacheLine) Quad32 {
+    std::int8_t q[2][4][16];
+    std::int32_t sums[4];
+    float scales[4];
+};
+// The most tokens of a batch for which quads are made: the experts of one token need several, larger batches use panels.
+inline constexpr std::int64_t kQuadTokens = 16;
+
 struct Activations::Storage {
     const float* x = nullptr;
     std::int64_t tokens = 0;
@@ -58,6 +75,8 @@ struct Activations::Storage {
     unsigned forms = 0;                // those that are made
     AlignedArray<Group256> groups_256; // [cols / 256, tokens]: neighbours in a panel's product are neighbours in memory
     AlignedArray<Groups32> groups_32;  // [ceil(cols / 256), tokens]
+    AlignedArray<Quad256> quads_256;   // [ceil(cols / 1024), tokens], for at most kQuadTokens tokens
+    AlignedArray<Quad32> quads_32;     // [ceil(cols / 128), tokens]
 };
 
 }  // namespace headroom::cpu

@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/compute/cpu/ops.h"
 #include "core/compute/cpu/product.h"
@@ -13,6 +14,7 @@
 
 #include "core/compute/cpu/floats-inl.h"
 #include "core/compute/cpu/panel-inl.h"
+#include "core/compute/cpu/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom::cpu::HWY_NAMESPACE {
@@ -95,9 +97,30 @@ void multiply_rows(const Tile& tile, std::int64_t row, const Group* groups, std:
     }
 }
 
+// Up to so many tokens a panel is not worth its unpacking.
+constexpr std::int64_t kRowwiseTokens = 1;
+
+template <class Type>
+constexpr bool kRowwise = !std::is_same_v<Type, TypeQ50> && !std::is_same_v<Type, TypeQ51>;
+
 template <class Type, class Group>
 void multiply_tile(const Tile& tile, const Group* groups) {
     const std::int64_t end = std::min(tile.w->rows, tile.row + kTileRows);
+    if constexpr (kRowwise<Type>) {
+        if (tile.count <= kRowwiseTokens && tile.x->tokens <= kQuadTokens) {
+            const auto* quads = [&] {
+                if constexpr (std::is_same_v<Group, Group256>) return tile.x->quads_256.data();
+                else return tile.x->quads_32.data();
+            }();
+            for (std::int64_t row = tile.row; row < end; row += 4) {
+                for (std::int64_t i = 0; i < tile.count; ++i) {
+                    const std::int64_t token = tile.tokens != nullptr ? tile.tokens[i] : i;
+                    multiply_four_rows<Type>(*tile.w, row, quads + token, tile.x->tokens, tile.y + i * tile.y_stride);
+                }
+            }
+            return;
+        }
+    }
     for (std::int64_t row = tile.row; row < end; row += kRows) {
         for (std::int64_t t = 0; t < tile.count; t += kTokenBlock) {
             multiply_rows<Type>(tile, row, groups, t, std::min(kTokenBlock, tile.count - t));

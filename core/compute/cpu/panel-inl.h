@@ -75,6 +75,12 @@ template <class F>
 HWY_INLINE Columns each(const Columns& a, const Columns& b, F f) {
     return {f(a.c0, b.c0), f(a.c1, b.c1), f(a.c2, b.c2), f(a.c3, b.c3)};
 }
+// What the types' codes() asks for: sixteen bytes of each row as columns (panels), or of each block as they lie (rows-inl.h).
+struct PanelPieces {
+    using Piece = Columns;
+    static HWY_INLINE Columns load(RowPointers rows, std::ptrdiff_t offset) { return load_columns(rows, offset); }
+};
+
 // Stores the codes of 16 elements of each row, the first of them element k.
 HWY_INLINE void store_codes(Panel& panel, int k, const Columns& v) {
     const DU d;
@@ -82,6 +88,17 @@ HWY_INLINE void store_codes(Panel& panel, int k, const Columns& v) {
     hn::Store(v.c1, d, reinterpret_cast<std::uint32_t*>(panel.q[k / 4 + 1]));
     hn::Store(v.c2, d, reinterpret_cast<std::uint32_t*>(panel.q[k / 4 + 2]));
     hn::Store(v.c3, d, reinterpret_cast<std::uint32_t*>(panel.q[k / 4 + 3]));
+}
+
+// Unpacks the codes of a superblock of each row.
+template <class Type>
+HWY_INLINE void unpack_codes(RowPointers rows, Panel& panel) {
+    Type::template codes<PanelPieces>(rows, [&](int k, const Columns& v) { store_codes(panel, k, v); });
+}
+// Unpacks the codes of a 32-wide block of each row.
+template <class Type>
+HWY_INLINE void unpack_codes(RowPointers rows, Panel& panel, int block) {
+    Type::template codes<PanelPieces>(rows, [&](int k, const Columns& v) { store_codes(panel, 32 * block + k, v); });
 }
 
 HWY_INLINE VU mask(VU v, std::uint32_t bits) { return hn::And(v, hn::Set(DU(), bits)); }
@@ -231,11 +248,16 @@ struct TypeQ4K : Codes<15, 0> {
     static constexpr bool kMinima = true;
     static HWY_INLINE void unpack(RowPointers rows, Panel& panel) {
         unpack_head_q4_k<TypeQ4K>(rows, panel);
+        unpack_codes<TypeQ4K>(rows, panel);
+    }
+    template <class P, class Store>
+    static HWY_INLINE void codes(RowPointers rows, Store put) {
+        HEADROOM_UNROLL
         for (int chunk = 0; chunk < 8; ++chunk) {
-            const Columns q = load_columns(rows, Q4K::kLow + 16 * chunk);
+            const auto q = P::load(rows, Q4K::kLow + 16 * chunk);
             const int k = 64 * (chunk / 2) + 16 * (chunk % 2);
-            store_codes(panel, k, each(q, low_nibbles));
-            store_codes(panel, k + 32, each(q, high_nibbles));
+            put(k, each(q, low_nibbles));
+            put(k + 32, each(q, high_nibbles));
         }
     }
 };
@@ -244,24 +266,29 @@ struct TypeQ5K : Codes<31, 0> {
     static constexpr int kBytes = Q5K::kBytes, kWidth = 32;
     static constexpr bool kMinima = true;
     // Sub-blocks 2j and 2j + 1 of one half (16 elements) of each.
-    template <int j>
-    static HWY_INLINE void unpack_pair(RowPointers rows, Panel& panel, int half, const Columns& high) {
-        const Columns q = load_columns(rows, Q5K::kLow + 32 * j + 16 * half);
+    template <class P, int j, class Store>
+    static HWY_INLINE void pair(RowPointers rows, int half, const typename P::Piece& high, Store put) {
+        const auto q = P::load(rows, Q5K::kLow + 32 * j + 16 * half);
         const auto fifth = [](VU h, auto bit) { return mask(left<4 - decltype(bit)::value>(h), 0x10101010U); };
         using Low = std::integral_constant<int, 2 * j>;
         using High = std::integral_constant<int, 2 * j + 1>;
-        store_codes(panel, 64 * j + 16 * half, each(q, high, [&](VU v, VU h) { return hn::Or(low_nibbles(v), fifth(h, Low())); }));
-        store_codes(panel, 64 * j + 32 + 16 * half, each(q, high, [&](VU v, VU h) { return hn::Or(high_nibbles(v), fifth(h, High())); }));
+        put(64 * j + 16 * half, each(q, high, [&](VU v, VU h) { return hn::Or(low_nibbles(v), fifth(h, Low())); }));
+        put(64 * j + 32 + 16 * half, each(q, high, [&](VU v, VU h) { return hn::Or(high_nibbles(v), fifth(h, High())); }));
+    }
+    template <class P, class Store>
+    static HWY_INLINE void codes(RowPointers rows, Store put) {
+        HEADROOM_UNROLL
+        for (int half = 0; half < 2; ++half) {
+            const auto high = P::load(rows, Q5K::kHigh + 16 * half);
+            pair<P, 0>(rows, half, high, put);
+            pair<P, 1>(rows, half, high, put);
+            pair<P, 2>(rows, half, high, put);
+            pair<P, 3>(rows, half, high, put);
+        }
     }
     static HWY_INLINE void unpack(RowPointers rows, Panel& panel) {
         unpack_head_q4_k<TypeQ5K>(rows, panel);
-        for (int half = 0; half < 2; ++half) {
-            const Columns high = load_columns(rows, Q5K::kHigh + 16 * half);
-            unpack_pair<0>(rows, panel, half, high);
-            unpack_pair<1>(rows, panel, half, high);
-            unpack_pair<2>(rows, panel, half, high);
-            unpack_pair<3>(rows, panel, half, high);
-        }
+        unpack_codes<TypeQ5K>(rows, panel);
     }
 };
 
@@ -275,16 +302,21 @@ struct TypeQ6K : Codes<63, 32> {
         store_signed_scales<TypeQ6K, 4>(panel, scales.c1);
         store_signed_scales<TypeQ6K, 8>(panel, scales.c2);
         store_signed_scales<TypeQ6K, 12>(panel, scales.c3);
+        unpack_codes<TypeQ6K>(rows, panel);
+    }
+    template <class P, class Store>
+    static HWY_INLINE void codes(RowPointers rows, Store put) {
+        HEADROOM_UNROLL
         for (int chunk = 0; chunk < 4; ++chunk) {
             const int half = chunk / 2, part = 16 * (chunk % 2), k = 128 * half + part;
-            const Columns high = load_columns(rows, Q6K::kHigh + 32 * half + part);
-            const Columns first = load_columns(rows, Q6K::kLow + 64 * half + part);
-            const Columns second = load_columns(rows, Q6K::kLow + 64 * half + 32 + part);
+            const auto high = P::load(rows, Q6K::kHigh + 32 * half + part);
+            const auto first = P::load(rows, Q6K::kLow + 64 * half + part);
+            const auto second = P::load(rows, Q6K::kLow + 64 * half + 32 + part);
             const auto top = [](VU h) { return mask(h, 0x30303030U); };
-            store_codes(panel, k, each(first, high, [&](VU v, VU h) { return hn::Or(low_nibbles(v), top(hn::ShiftLeft<4>(h))); }));
-            store_codes(panel, k + 32, each(second, high, [&](VU v, VU h) { return hn::Or(low_nibbles(v), top(hn::ShiftLeft<2>(h))); }));
-            store_codes(panel, k + 64, each(first, high, [&](VU v, VU h) { return hn::Or(high_nibbles(v), top(h)); }));
-            store_codes(panel, k + 96, each(second, high, [&](VU v, VU h) { return hn::Or(high_nibbles(v), top(hn::ShiftRight<2>(h))); }));
+            put(k, each(first, high, [&](VU v, VU h) { return hn::Or(low_nibbles(v), top(hn::ShiftLeft<4>(h))); }));
+            put(k + 32, each(second, high, [&](VU v, VU h) { return hn::Or(low_nibbles(v), top(hn::ShiftLeft<2>(h))); }));
+            put(k + 64, each(first, high, [&](VU v, VU h) { return hn::Or(high_nibbles(v), top(h)); }));
+            put(k + 96, each(second, high, [&](VU v, VU h) { return hn::Or(high_nibbles(v), top(hn::ShiftRight<2>(h))); }));
         }
     }
 };
@@ -305,14 +337,19 @@ struct TypeQ2K : Codes<3, 0> {
         store_minima(panel, 2, high_nibbles(scales.c1));
         store_minima(panel, 4, high_nibbles(scales.c2));
         store_minima(panel, 6, high_nibbles(scales.c3));
+        unpack_codes<TypeQ2K>(rows, panel);
+    }
+    template <class P, class Store>
+    static HWY_INLINE void codes(RowPointers rows, Store put) {
+        HEADROOM_UNROLL
         for (int chunk = 0; chunk < 4; ++chunk) {
-            const Columns q = load_columns(rows, Q2K::kLow + 16 * chunk);
+            const auto q = P::load(rows, Q2K::kLow + 16 * chunk);
             const int k = 128 * (chunk / 2) + 16 * (chunk % 2);
             const auto two = [](VU v) { return mask(v, 0x03030303U); };
-            store_codes(panel, k, each(q, two));
-            store_codes(panel, k + 32, each(q, [&](VU v) { return two(hn::ShiftRight<2>(v)); }));
-            store_codes(panel, k + 64, each(q, [&](VU v) { return two(hn::ShiftRight<4>(v)); }));
-            store_codes(panel, k + 96, each(q, [&](VU v) { return two(hn::ShiftRight<6>(v)); }));
+            put(k, each(q, two));
+            put(k + 32, each(q, [&](VU v) { return two(hn::ShiftRight<2>(v)); }));
+            put(k + 64, each(q, [&](VU v) { return two(hn::ShiftRight<4>(v)); }));
+            put(k + 96, each(q, [&](VU v) { return two(hn::ShiftRight<6>(v)); }));
         }
     }
 };
@@ -330,16 +367,23 @@ struct TypeQ3K : Codes<7, 4> {
         store_offset_scales<TypeQ3K, j + 2>(panel, hn::Sub(hn::And(hn::ShiftRight<16>(v), byte), bias), hn::Sub(hn::ShiftRight<24>(v), bias));
     }
     // 16 elements of sub-blocks 32 apart; the third bits of half h are bits 4h … 4h + 3 of the mask.
-    template <int half>
-    static HWY_INLINE void unpack_half(RowPointers rows, Panel& panel, int part) {
-        const Columns q = load_columns(rows, Q3K::kLow + 32 * half + part);
-        const Columns high = load_columns(rows, Q3K::kMask + part);
+    template <class P, int half, class Store>
+    static HWY_INLINE void half_codes(RowPointers rows, int part, Store put) {
+        const auto q = P::load(rows, Q3K::kLow + 32 * half + part);
+        const auto high = P::load(rows, Q3K::kMask + part);
         const int k = 128 * half + part;
         const auto code = [](VU low, VU bit) { return hn::Or(mask(low, 0x03030303U), mask(bit, 0x04040404U)); };
-        store_codes(panel, k, each(q, high, [&](VU v, VU h) { return code(v, left<2 - 4 * half>(h)); }));
-        store_codes(panel, k + 32, each(q, high, [&](VU v, VU h) { return code(hn::ShiftRight<2>(v), left<1 - 4 * half>(h)); }));
-        store_codes(panel, k + 64, each(q, high, [&](VU v, VU h) { return code(hn::ShiftRight<4>(v), left<0 - 4 * half>(h)); }));
-        store_codes(panel, k + 96, each(q, high, [&](VU v, VU h) { return code(hn::ShiftRight<6>(v), left<-1 - 4 * half>(h)); }));
+        put(k, each(q, high, [&](VU v, VU h) { return code(v, left<2 - 4 * half>(h)); }));
+        put(k + 32, each(q, high, [&](VU v, VU h) { return code(hn::ShiftRight<2>(v), left<1 - 4 * half>(h)); }));
+        put(k + 64, each(q, high, [&](VU v, VU h) { return code(hn::ShiftRight<4>(v), left<0 - 4 * half>(h)); }));
+        put(k + 96, each(q, high, [&](VU v, VU h) { return code(hn::ShiftRight<6>(v), left<-1 - 4 * half>(h)); }));
+    }
+    template <class P, class Store>
+    static HWY_INLINE void codes(RowPointers rows, Store put) {
+        half_codes<P, 0>(rows, 0, put);
+        half_codes<P, 0>(rows, 16, put);
+        half_codes<P, 1>(rows, 0, put);
+        half_codes<P, 1>(rows, 16, put);
     }
     static HWY_INLINE void unpack(RowPointers rows, Panel& panel) {
         // Sixteen bytes up to the block's end: two bytes of codes, the scales, d.
@@ -351,10 +395,7 @@ struct TypeQ3K : Codes<7, 4> {
         unpack_scales<4>(panel, low_nibbles(s1), hn::ShiftLeft<2>(top));
         unpack_scales<8>(panel, high_nibbles(s0), top);
         unpack_scales<12>(panel, high_nibbles(s1), hn::ShiftRight<2>(top));
-        for (int part = 0; part < 32; part += 16) {
-            unpack_half<0>(rows, panel, part);
-            unpack_half<1>(rows, panel, part);
-        }
+        unpack_codes<TypeQ3K>(rows, panel);
     }
 };
 
@@ -381,11 +422,16 @@ struct TypeIq4Xs : Codes<255, 128> {
         store_offset_scales<TypeIq4Xs, 2>(panel, scale<2>(low, high), scale<3>(low, high));
         store_offset_scales<TypeIq4Xs, 4>(panel, scale<4>(low, high), scale<5>(low, high));
         store_offset_scales<TypeIq4Xs, 6>(panel, scale<6>(low, high), scale<7>(low, high));
+        unpack_codes<TypeIq4Xs>(rows, panel);
+    }
+    template <class P, class Store>
+    static HWY_INLINE void codes(RowPointers rows, Store put) {
         const __m128i table = level_table<TypeIq4Xs>();
+        HEADROOM_UNROLL
         for (int block = 0; block < 8; ++block) {
-            const Columns q = load_columns(rows, Iq4Xs::kLow + 16 * block);
-            store_codes(panel, 32 * block, each(q, [&](VU v) { return lookup_bytes(table, low_nibbles(v)); }));
-            store_codes(panel, 32 * block + 16, each(q, [&](VU v) { return lookup_bytes(table, high_nibbles(v)); }));
+            const auto q = P::load(rows, Iq4Xs::kLow + 16 * block);
+            put(32 * block, each(q, [&](VU v) { return lookup_bytes(table, low_nibbles(v)); }));
+            put(32 * block + 16, each(q, [&](VU v) { return lookup_bytes(table, high_nibbles(v)); }));
         }
     }
 };
@@ -400,9 +446,13 @@ struct TypeQ40 : Codes<15, 8> {
     static constexpr bool kMinima = false;
     static HWY_INLINE void unpack(RowPointers rows, Panel& panel, int block) {
         store_block_d(panel, block, load_columns(rows, 0).c0);
-        const Columns q = load_columns(rows, Q40::kLow);
-        store_codes(panel, 32 * block, each(q, low_nibbles));
-        store_codes(panel, 32 * block + 16, each(q, high_nibbles));
+        unpack_codes<TypeQ40>(rows, panel, block);
+    }
+    template <class P, class Store>
+    static HWY_INLINE void codes(RowPointers rows, Store put) {
+        const auto q = P::load(rows, Q40::kLow);
+        put(0, each(q, low_nibbles));
+        put(16, each(q, high_nibbles));
     }
 };
 
@@ -413,9 +463,13 @@ struct TypeQ41 : Codes<15, 0> {
         const VU head = load_columns(rows, 0).c0;
         store_block_d(panel, block, head);
         store_block_m(panel, block, head);
-        const Columns q = load_columns(rows, Q41::kLow);
-        store_codes(panel, 32 * block, each(q, low_nibbles));
-        store_codes(panel, 32 * block + 16, each(q, high_nibbles));
+        unpack_codes<TypeQ41>(rows, panel, block);
+    }
+    template <class P, class Store>
+    static HWY_INLINE void codes(RowPointers rows, Store put) {
+        const auto q = P::load(rows, Q41::kLow);
+        put(0, each(q, low_nibbles));
+        put(16, each(q, high_nibbles));
     }
 };
 
@@ -458,9 +512,13 @@ struct TypeQ80 : Codes<255, 128> {
     static constexpr bool kMinima = false;
     static HWY_INLINE void unpack(RowPointers rows, Panel& panel, int block) {
         store_block_d(panel, block, load_columns(rows, 0).c0);
+        unpack_codes<TypeQ80>(rows, panel, block);
+    }
+    template <class P, class Store>
+    static HWY_INLINE void codes(RowPointers rows, Store put) {
         const auto code = [](VU v) { return kOffset != 0 ? hn::Xor(v, hn::Set(DU(), 0x80808080U)) : v; };
-        store_codes(panel, 32 * block, each(load_columns(rows, Q80::kLow), code));
-        store_codes(panel, 32 * block + 16, each(load_columns(rows, Q80::kLow + 16), code));
+        put(0, each(P::load(rows, Q80::kLow), code));
+        put(16, each(P::load(rows, Q80::kLow + 16), code));
     }
 };
 
@@ -469,10 +527,14 @@ struct TypeIq4Nl : Codes<255, 128> {
     static constexpr bool kMinima = false;
     static HWY_INLINE void unpack(RowPointers rows, Panel& panel, int block) {
         store_block_d(panel, block, load_columns(rows, 0).c0);
-        const Columns q = load_columns(rows, Iq4Nl::kLow);
+        unpack_codes<TypeIq4Nl>(rows, panel, block);
+    }
+    template <class P, class Store>
+    static HWY_INLINE void codes(RowPointers rows, Store put) {
+        const auto q = P::load(rows, Iq4Nl::kLow);
         const __m128i table = level_table<TypeIq4Nl>();
-        store_codes(panel, 32 * block, each(q, [&](VU v) { return lookup_bytes(table, low_nibbles(v)); }));
-        store_codes(panel, 32 * block + 16, each(q, [&](VU v) { return lookup_bytes(table, high_nibbles(v)); }));
+        put(0, each(q, [&](VU v) { return lookup_bytes(table, low_nibbles(v)); }));
+        put(16, each(q, [&](VU v) { return lookup_bytes(table, high_nibbles(v)); }));
     }
 };
 

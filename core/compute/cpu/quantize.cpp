@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/compute/cpu/quantize.h"
 #include "core/compute/cpu/reference.h"
@@ -89,6 +90,35 @@ void quantize_row(const float* x, std::int64_t cols, Group256* out, std::int64_t
 void quantize_row(const float* x, std::int64_t cols, Groups32* out, std::int64_t step) {
     const auto quantize = HWY_DYNAMIC_DISPATCH(quantize_groups);
     for (std::int64_t k = 0; k < cols; k += 256, out += step) quantize(x + k, std::min<std::int64_t>(256, cols - k), *out);
+}
+
+void interleave(const Group256* groups, std::int64_t cols, Quad256* out, std::int64_t step) {
+    static constexpr Group256 kNothing = {};
+    const std::int64_t count = cols / 256;
+    for (std::int64_t first = 0; first < count; first += 4, out += step) {
+        for (std::int64_t i = 0; i < 4; ++i) {
+            const Group256& group = first + i < count ? groups[(first + i) * step] : kNothing;
+            for (int part = 0; part < 16; ++part) std::memcpy(out->q[part][i], group.q + 16 * part, 16);
+            std::memcpy(out->sums32[i], group.sums32, 16);
+            std::memcpy(out->sums16[0][i], group.sums16, 16);
+            std::memcpy(out->sums16[1][i], group.sums16 + 8, 16);
+            out->scales[i] = group.scale;
+        }
+    }
+}
+
+void interleave(const Groups32* groups, std::int64_t cols, Quad32* out, std::int64_t step) {
+    const std::int64_t count = (cols + 127) / 128;
+    for (std::int64_t quad = 0; quad < count; ++quad, out += step) {
+        const Groups32& source = groups[quad / 2 * step];  // zero behind the row's end
+        for (std::int64_t i = 0; i < 4; ++i) {
+            const std::int64_t block = quad % 2 * 4 + i;
+            std::memcpy(out->q[0][i], source.q + 32 * block, 16);
+            std::memcpy(out->q[1][i], source.q + 32 * block + 16, 16);
+            out->sums[i] = source.sums[block];
+            out->scales[i] = source.scales[block];
+        }
+    }
 }
 
 }  // namespace headroom::cpu

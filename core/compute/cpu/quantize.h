@@ -12,4 +12,8 @@ namespace headroom::cpu {
 void quantize_row(const float* x, std::int64_t cols, Group256* out, std::int64_t step);
 void quantize_row(const float* x, std::int64_t cols, Groups32* out, std::int64_t step);
 
+// The quads of a quantized row of `cols` values, from groups and to quads that lie `step` apart.
+void interleave(const Group256* groups, std::int64_t cols, Quad256* out, std::int64_t step);
+void interleave(const Groups32* groups, std::int64_t cols, Quad32* out, std::int64_t step);
+
 }  // namespace headroom::cpu
