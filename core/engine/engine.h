@@ -22,7 +22,7 @@
 namespace headroom::engine {
 
 struct LoadOptions {
-    std::filesystem::path path;
+    std::filesystem::path path{};
     int context = 0;   // positions; 0: the file's, or 4,096 where the file's is larger (see ModelInfo::context)
     int threads = 0;   // 0: physical cores
 };
@@ -101,10 +101,10 @@ enum class FinishReason : std::uint8_t { stop, length, cancelled };
 [[nodiscard]] std::string_view to_string(FinishReason reason) noexcept;  // "stop", "length", "cancelled"
 
 struct GenerateRequest {
-    std::vector<TokenId> prompt;       // the whole conversation so far: what the session has already read is not read again
-    SamplingOptions sampling;
+    std::vector<TokenId> prompt{};       // the whole conversation so far: what the session has already read is not read again
+    SamplingOptions sampling{};
     int max_tokens = -1;               // -1: to the end of the context
-    std::vector<std::string> stops;    // end the answer, not part of it
+    std::vector<std::string> stops{};    // end the answer, not part of it
     bool ignore_end = false;           // go on after end tokens (benchmarks)
     bool show_special = false;         // control tokens as text
 };
@@ -119,7 +119,7 @@ struct GenerateStats {
         return prompt_seconds > 0 ? (prompt_tokens - reused_tokens) / prompt_seconds : 0;
     }
     [[nodiscard]] double completion_tps() const noexcept {
-        return completion_seconds > 0 ? completion_tokens / completion_seconds : 0;
+        return completion_seconds > 0 ? (completion_tokens - 1) / completion_seconds : 0;  // the first came with the prompt
     }
 };
 
@@ -132,9 +132,9 @@ struct GenerateResult {
 
 struct GenerateCallbacks {
     // New text, in order, valid UTF-8; joined it is GenerateResult::text. Called on the generating thread.
-    std::function<void(std::string_view text, const GenerateStats& stats)> on_text;
+    std::function<void(std::string_view text, const GenerateStats& stats)> on_text{};
     // While the prompt is read: tokens done of tokens to do.
-    std::function<void(int done, int total)> on_prompt;
+    std::function<void(int done, int total)> on_prompt{};
 };
 
 // One conversation: the tokens read so far and their KV cache, whose pages are allocated as it grows. Used from one thread at a

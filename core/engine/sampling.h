@@ -23,8 +23,8 @@ struct SamplingOptions {
     float presence_penalty = 0.0f;  // subtracted once for a token seen
     float frequency_penalty = 0.0f; // subtracted for each time seen
     int penalty_window = 64;        // tokens looked back on for the three penalties (prompt included); -1: all
-    std::map<TokenId, float> logit_bias;  // added to logits; -100 and less: never
-    std::optional<std::uint64_t> seed;    // none: drawn at random
+    std::map<TokenId, float> logit_bias{};  // added to logits; -100 and less: never
+    std::optional<std::uint64_t> seed{};    // none: drawn at random
 };
 
 // invalid_argument naming the first option out of range.
