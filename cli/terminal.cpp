@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headroom::cli {
 
@@ -14,11 +14,11 @@ void write_output(std::string_view text) {
 std::string without_control_characters(std::string_view text) {
     std::string out;
     while (!text.empty()) {
-        const text::Utf8Step step = text::utf8_step(text);
+        const Utf8Step step = utf8_step(text);
         // C0 but for tab and line feed, DEL, C1: among them everything that begins an escape sequence.
         const char32_t code = step.code_point;
         const bool control = (code < 0x20 && code != '\t' && code != '\n') || (code >= 0x7F && code < 0xA0);
-        if (step.status == text::Utf8Status::valid && !control) out.append(text.substr(0, step.length));
+        if (step.status == Utf8Status::valid && !control) out.append(text.substr(0, step.length));
         text.remove_prefix(step.length);
     }
     return out;

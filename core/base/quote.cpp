@@ -1,54 +1,35 @@
 #include "core/base/quote.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <iterator>
 
 #include <fmt/format.h>
 
+#include "core/base/utf8.h"
+
 namespace headroom {
 namespace {
 
-// Length of the well-formed UTF-8 sequence that starts at text[i] (RFC 3629: shortest form, no surrogates, at most U+10FFFF),
-// or 0.
-std::size_t sequence_length(std::string_view text, std::size_t i) {
-    const auto byte = [&](std::size_t k) -> std::uint32_t {
-        return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u;  // 0 is no continuation byte
-    };
-    const std::uint32_t first = byte(i);
-    if (first < 0x80) return 1;
-    const std::size_t length = first >= 0xC2 && first <= 0xDF ? 2 : (first & 0xF0) == 0xE0 ? 3 : first >= 0xF0 && first <= 0xF4 ? 4 : 0;
-    for (std::size_t k = 1; k < length; ++k) {
-        if ((byte(i + k) & 0xC0) != 0x80) return 0;
-    }
-    const std::uint32_t second = byte(i + 1);
-    const bool refused = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-                         (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
-    return refused ? 0 : length;
-}
-
 // U+0000 to U+001F, U+007F and U+0080 to U+009F: a terminal may act on them.
-bool is_control(std::string_view sequence) {
-    const auto first = static_cast<unsigned char>(sequence[0]);
-    return first < 0x20 || first == 0x7F || (first == 0xC2 && static_cast<unsigned char>(sequence[1]) < 0xA0);
-}
+bool is_control(char32_t code_point) { return code_point < 0x20 || (code_point >= 0x7F && code_point < 0xA0); }
 
 std::string escape(std::string_view text, std::size_t limit, bool quotes) {
     std::string out;
-    out.reserve(text.size() < limit ? text.size() : limit);
-    for (std::size_t i = 0; i < text.size();) {
-        const std::size_t length = sequence_length(text, i);
-        const std::string_view sequence = text.substr(i, length == 0 ? 1 : length);
-        if (i + sequence.size() > limit) {
+    out.reserve(std::min(text.size(), limit));
+    for (std::size_t at = 0; at < text.size();) {
+        const Utf8Step step = utf8_step(text.substr(at));
+        const std::string_view part = text.substr(at, step.length);
+        if (at + part.size() > limit) {
             out += "…";
             break;
         }
-        if (length == 0 || is_control(sequence)) {
-            for (const char c : sequence) fmt::format_to(std::back_inserter(out), "\\x{:02X}", static_cast<unsigned char>(c));
+        if (step.status != Utf8Status::valid || is_control(step.code_point)) {
+            for (const char c : part) fmt::format_to(std::back_inserter(out), "\\x{:02X}", static_cast<unsigned char>(c));
         } else {
-            if (quotes && (sequence == "\"" || sequence == "\\")) out += '\\';
-            out += sequence;
+            if (quotes && (part == "\"" || part == "\\")) out += '\\';
+            out += part;
         }
-        i += sequence.size();
+        at += part.size();
     }
     return out;
 }

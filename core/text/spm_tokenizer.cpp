@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headroom::text {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headroom::text {
 

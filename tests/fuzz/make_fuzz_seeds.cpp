@@ -22,13 +22,13 @@ void save(const char* corpus, const std::string& name, std::string_view bytes) {
     std::ofstream(folder / corpus / name, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-bool save_gguf(const std::string& name, const Writer& writer) {
+bool save_gguf(const char* corpus, const std::string& name, const Writer& writer) {
     const auto bytes = writer.bytes();
     if (!bytes) {
         fmt::print(stderr, "{}: {}\n", name, bytes.error().message);
         return false;
     }
-    save("gguf", name, {reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+    save(corpus, name, {reinterpret_cast<const char*>(bytes->data()), bytes->size()});
     return true;
 }
 
@@ -67,8 +67,8 @@ bool gguf_seeds() {
     split.add("split.no", std::uint16_t(0));
     split.add("split.count", std::uint16_t(1));
     split.add("split.tensors.count", std::int32_t(0));
-    return save_gguf("empty", Writer()) && save_gguf("every_value", every_value) && save_gguf("arrays", arrays) &&
-           save_gguf("tensors", tensors) && save_gguf("split", split);
+    return save_gguf("gguf", "empty", Writer()) && save_gguf("gguf", "every_value", every_value) && save_gguf("gguf", "arrays", arrays) &&
+           save_gguf("gguf", "tensors", tensors) && save_gguf("gguf", "split", split);
 }
 
 void stream_seeds() {
@@ -76,6 +76,99 @@ void stream_seeds() {
     save("stream", "text", "\x02stop\0</s>\0\0Some text with a sto and a </s> in it"sv);
     save("stream", "overlap", "\x00""abab\0bab\0abc\0aababcabab"sv);
     save("stream", "utf8", "\x01\0\0\0gr\xC3\xB6\xC3\x9F\x65 \xF0\x9F\x98\x80 \xED\xA0\x80 \xF0\x9F"sv);
+}
+
+// A word list of eight tokens in the manner of each tokenizer.
+void add_vocabulary(Writer& writer, std::string_view model) {
+    const bool spm = model == "llama";
+    const std::array<std::string_view, 8> tokens{"<unk>", "<s>", "</s>", spm ? "<0x61>" : "a", spm ? "\u2581" : "\u0120", "h", "e", "he"};
+    const std::array<std::int32_t, 8> types{2, 3, 3, spm ? 6 : 1, 1, 1, 1, 1};
+    const std::array<float, 8> scores{0, 0, 0, 0, -1, -2, -3, -4};
+    const std::array<std::string_view, 1> merges{"h e"};
+    writer.add("tokenizer.ggml.model", model);
+    writer.add("tokenizer.ggml.pre", "default");
+    writer.add_strings("tokenizer.ggml.tokens", tokens);
+    writer.add_array<std::int32_t>("tokenizer.ggml.token_type", types);
+    if (spm) writer.add_array<float>("tokenizer.ggml.scores", scores);
+    if (!spm) writer.add_strings("tokenizer.ggml.merges", merges);
+    writer.add("tokenizer.ggml.bos_token_id", std::uint32_t(1));
+    writer.add("tokenizer.ggml.eos_token_id", std::uint32_t(2));
+    writer.add("tokenizer.ggml.add_bos_token", true);
+}
+
+// A model of one layer and width 8, of 8 tokens.
+Writer model_seed(const std::string& family, bool mixture, bool head_norms) {
+    constexpr std::uint64_t width = 8;
+    constexpr std::uint64_t experts = 3;
+    Writer writer;
+    writer.set_alignment(8);
+    const auto key = [&](const char* name) { return fmt::format("{}.{}", family, name); };
+    writer.add("general.architecture", family);
+    writer.add(key("block_count"), std::uint32_t(1));
+    writer.add(key("context_length"), std::uint32_t(16));
+    writer.add(key("embedding_length"), std::uint32_t(width));
+    writer.add(key("feed_forward_length"), std::uint32_t(width));
+    writer.add(key("attention.head_count"), std::uint32_t(2));
+    writer.add(key("attention.head_count_kv"), std::uint32_t(2));
+    writer.add(key("attention.layer_norm_rms_epsilon"), 1e-6f);
+    writer.add(key("rope.freq_base"), 10000.0f);
+    if (mixture) {
+        writer.add(key("expert_count"), std::uint32_t(experts));
+        writer.add(key("expert_used_count"), std::uint32_t(2));
+        writer.add(key("expert_feed_forward_length"), std::uint32_t(width));
+    }
+    add_vocabulary(writer, mixture ? "gpt2" : "llama");
+    const auto floats = [&](const std::string& name, std::uint64_t size) {
+        std::vector<std::byte> data(size * 4);
+        for (std::uint64_t i = 0; i < size; ++i) data[4 * i + 3] = std::byte{0x3F};  // 0.5
+        writer.add_tensor(name, TensorType::f32, {size}, std::move(data));
+    };
+    const auto halves = [&](const std::string& name, std::vector<std::uint64_t> shape) {
+        std::uint64_t size = 1;
+        for (const std::uint64_t dimension : shape) size *= dimension;
+        std::vector<std::byte> data(size * 2);
+        for (std::uint64_t i = 0; i < size; ++i) data[2 * i + 1] = static_cast<std::byte>(0x30 + i % 12);  // 0.125 to 1.5
+        writer.add_tensor(name, TensorType::f16, std::move(shape), std::move(data));
+    };
+    halves("token_embd.weight", {width, 8});
+    floats("output_norm.weight", width);
+    floats("blk.0.attn_norm.weight", width);
+    for (const char* name : {"q", "k", "v", "output"}) halves(fmt::format("blk.0.attn_{}.weight", name), {width, width});
+    if (head_norms) {
+        floats("blk.0.attn_q_norm.weight", width / 2);
+        floats("blk.0.attn_k_norm.weight", width / 2);
+    }
+    floats("blk.0.ffn_norm.weight", width);
+    if (mixture) {
+        writer.add_tensor("blk.0.ffn_gate_inp.weight", TensorType::f32, {width, experts}, std::vector<std::byte>(width * experts * 4));
+        for (const char* name : {"gate", "up", "down"}) halves(fmt::format("blk.0.ffn_{}_exps.weight", name), {width, width, experts});
+    } else {
+        for (const char* name : {"gate", "up", "down"}) halves(fmt::format("blk.0.ffn_{}.weight", name), {width, width});
+    }
+    return writer;
+}
+
+bool model_seeds() {
+    return save_gguf("model", "llama", model_seed("llama", false, false)) && save_gguf("model", "qwen3", model_seed("qwen3", false, true)) &&
+           save_gguf("model", "qwen3moe", model_seed("qwen3moe", true, true));
+}
+
+void template_seeds() {
+    save("template", "chat", "{{ bos_token }}{%- for m in messages %}{% if m.role == 'user' %}[{{ m['content'] | trim }}]{% else %}{{ m.content ~ "
+                             "eos_token }}{% endif %}{%- endfor -%}{% if add_generation_prompt %}>{% endif %}");
+    save("template", "tools", "{% set ns = namespace(n=0) %}{% for t in tools %}{% set ns.n = ns.n + 1 %}{{ t | tojson(indent=2) }}{{ "
+                              "loop.index }}{% endfor %}{{ ns.n }}{{ messages | selectattr('role', 'equalto', 'tool') | map(attribute="
+                              "'content') | join(', ') }}");
+    save("template", "macro", "{% macro f(a, b='x') %}{{ a }}{{ caller() if caller else b }}{% endmacro %}{{ f(1) }}{% call f(2) %}y{% "
+                              "endcall %}{% filter upper %}z{% endfilter %}");
+    save("template", "strings", "{{ s.split(',') | map('trim') | list }}{{ '%s %d' % ('a', 3) }}{{ '{:>5}|{}'.format(n, f) }}{{ s[::-1] }}{{ "
+                                "s.upper().replace('A', 'bb').startswith('bb') }}{{ s | truncate(3) | indent(2) | wordwrap(2) }}");
+    save("template", "numbers", "{{ 7 // 2 }}{{ -7 % 3 }}{{ 2 ** 10 }}{{ big + 1 }}{{ f * f }}{{ 1.5 | round(1) }}{{ range(0, 10, 3) | sum }}{{ "
+                                "n is odd and n < 0 or not n }}");
+    save("template", "recursive", "{% for x in [[1, [2, 3]], 4] recursive %}{{ loop(x) if x is iterable else x }}{{ loop.depth }}{% else %}-{% "
+                                  "endfor %}{% for i in range(9) %}{% if i == 3 %}{% continue %}{% elif i > 5 %}{% break %}{% endif %}{{ i }}"
+                                  "{% endfor %}{{ strftime_now('%d %b %Y') }}");
+    save("template", "raise", "{% if messages | length > 1 %}{{ raise_exception('no ' + messages[0].role) }}{% endif %}");
 }
 
 }  // namespace
@@ -87,5 +180,6 @@ int main(int argc, char** argv) {
     }
     folder = from_utf8(argv[1]);
     stream_seeds();
-    return gguf_seeds() ? 0 : 1;
+    template_seeds();
+    return gguf_seeds() && model_seeds() ? 0 : 1;
 }

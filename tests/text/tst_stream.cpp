@@ -1,7 +1,7 @@
 #include <QTest>
 
 #include "core/text/stream.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 using namespace headroom::text;
 
@@ -29,7 +29,7 @@ std::string decode(const std::vector<std::string>& pieces) {
     std::string out;
     for (const auto& piece : pieces) {
         const std::string text = stream.push(piece);
-        if (utf8_valid_prefix(text) != text.size()) return "<not UTF-8>";
+        if (headroom::utf8_valid_prefix(text) != text.size()) return "<not UTF-8>";
         out += text;
     }
     return out + stream.finish();

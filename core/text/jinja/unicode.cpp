@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "core/text/jinja/case_table.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headroom::text::jinja {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace headroom::text {
+namespace headroom {
 
 enum class Utf8Status : std::uint8_t {
     valid,       // a whole character
@@ -35,4 +35,4 @@ void append_utf8(std::string& out, char32_t code_point);
 // U+FFFD, which stands for bytes that are no text.
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-}  // namespace headroom::text
+}  // namespace headroom

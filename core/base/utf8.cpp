@@ -1,6 +1,6 @@
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
-namespace headroom::text {
+namespace headroom {
 
 Utf8Step utf8_step(std::string_view text) noexcept {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -67,4 +67,4 @@ void append_utf8(std::string& out, char32_t code_point) {
     }
 }
 
-}  // namespace headroom::text
+}  // namespace headroom
