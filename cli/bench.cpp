@@ -58,7 +58,7 @@ Result<> bench(const Program& program, Options options) {
     if (options.prompt + options.decode + 1 > options.model.context)
         return fail(ErrorKind::invalid_argument, "-p {} and -n {} do not fit into --ctx {}", options.prompt, options.decode,
                     options.model.context);
-    Interrupt interrupt;
+    Interrupt interrupt(program.terminal);
     const auto loading = std::chrono::steady_clock::now();
     HR_TRY(const auto model, load_model(program, options.model, interrupt));
     const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - loading).count();

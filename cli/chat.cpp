@@ -29,7 +29,7 @@ Result<> chat(const Program& program, const Options& options) {
     if (!prompt && program.json) {
         HR_TRY(prompt, read_text(program, std::nullopt, {}, "-p TEXT"));
     }
-    Interrupt interrupt;
+    Interrupt interrupt(program.terminal);
     HR_TRY(const auto model, load_model(program, options.model, interrupt));
     HR_TRY(auto session, engine::Session::create(model));
     Conversation conversation(program, interrupt, *model, *session, options.answer);

@@ -15,7 +15,7 @@ struct Options {
 Result<> complete(const Program& program, const Options& options) {
     HR_CHECK(engine::check(options.answer.sampling));
     HR_TRY(const std::string prompt, read_text(program, options.prompt, options.file, "-p TEXT or --file"));
-    Interrupt interrupt;
+    Interrupt interrupt(program.terminal);
     HR_TRY(const auto model, load_model(program, options.model, interrupt));
     HR_TRY(const auto session, engine::Session::create(model));
 

@@ -69,7 +69,7 @@ Json top_logits(int position, std::span<const float> logits, int count) {
 
 Result<> evaluate(const Program& program, const Options& options) {
     HR_TRY(const Input input, read_input(options.tokens));
-    Interrupt interrupt;
+    Interrupt interrupt(program.terminal);
     HR_TRY(const auto model, load_model(program, options.model, interrupt));
     HR_TRY(const auto session, engine::Session::create(model));
     Json positions = Json::array();

@@ -6,7 +6,7 @@
 
 namespace headroom::cli {
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(const Terminal& terminal) : ends_line_(terminal.output) {
     listen_for_interrupts([this] { on_interrupt(); });
 }
 
@@ -28,7 +28,7 @@ void Interrupt::on_interrupt() {
     const std::lock_guard lock(mutex_);
     if (working_ && source_.request_stop()) return;
     // The main thread waits for input or hangs: it cannot be asked to leave. Everything shown so far has been written out.
-    (void)write_standard_output("\n");
+    if (ends_line_) (void)write_standard_output("\n");
     std::_Exit(working_ ? 1 : 0);
 }
 

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <stop_token>
 
+#include "cli/terminal.h"
+
 namespace headroom::cli {
 
 // Ctrl-C. While an object of this class lives, Ctrl-C stops the work between begin() and end(). Where there is none, it ends the
@@ -11,7 +13,8 @@ namespace headroom::cli {
 // object at a time.
 class Interrupt {
 public:
-    Interrupt();
+    // The line that Ctrl-C is shown on is ended where standard output is a terminal.
+    explicit Interrupt(const Terminal& terminal);
     ~Interrupt();
     Interrupt(const Interrupt&) = delete;
     Interrupt& operator=(const Interrupt&) = delete;
@@ -23,6 +26,7 @@ public:
 private:
     void on_interrupt();  // on a thread of the system's or our own
 
+    const bool ends_line_;
     std::mutex mutex_;
     std::stop_source source_;
     bool working_ = false;

@@ -31,7 +31,7 @@ double surprise(std::span<const float> logits, text::TokenId id) {
 Result<> perplexity(const Program& program, Options options) {
     HR_TRY(const std::string text, read_file(from_utf8(options.file), GiB));
     if (options.model.context == 0) options.model.context = kDefaultPiece;
-    Interrupt interrupt;
+    Interrupt interrupt(program.terminal);
     HR_TRY(const auto model, load_model(program, options.model, interrupt));
     HR_TRY(const auto session, engine::Session::create(model));
     const text::Tokenizer& tokenizer = model->tokenizer();
