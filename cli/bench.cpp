@@ -116,7 +116,7 @@ void add_bench(CLI::App& app, Program& program) {
     CLI::App* command = add_command(app, program, "bench", "Measure the speed of reading a prompt and of answering",
                                     [&program, options] { return bench(program, *options); });
     const auto number = [&](const char* name, int& target, const char* text) {
-        command->add_option(name, target, text)->type_name("N")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+        command->add_option(name, target, text)->type_name("N")->check(CLI::Range(1, 1'000'000).description(""))->capture_default_str();
     };
     number("-p,--prompt-tokens", options->prompt, "Length of the prompt in tokens");
     number("-n,--decode-tokens", options->decode, "Tokens of the answer");

@@ -118,10 +118,10 @@ void add_eval(CLI::App& app, Program& program) {
     CLI::App* command = add_command(app, program, "eval", "Show the logits behind given tokens",
                                     [&program, options] { return evaluate(program, *options); });
     command->add_option("--tokens", options->tokens, "JSON: {\"tokens\": [...], \"positions\": [...]}")->type_name("FILE")->required();
-    command->add_option("--top", options->top, "How many of the largest logits")->type_name("K")->check(CLI::PositiveNumber)->capture_default_str();
+    command->add_option("--top", options->top, "How many of the largest logits")->type_name("K")->check(positive())->capture_default_str();
     command->add_option("--greedy", options->greedy, "Go on by this many most likely tokens, whatever they are")
         ->type_name("N")
-        ->check(CLI::NonNegativeNumber);
+        ->check(not_negative());
     add_compute_options(*command, options->model);
 }
 

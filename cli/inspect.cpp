@@ -177,7 +177,7 @@ void add_inspect(CLI::App& app, Program& program) {
     });
     command->add_option("MODEL,-m,--model", options->model, "A GGUF file, a name from the model folder, or builtin (the default)")
         ->type_name("MODEL");
-    command->add_option("--ctx", options->context, "Length of the context for the estimate")->type_name("N")->check(CLI::PositiveNumber);
+    command->add_option("--ctx", options->context, "Length of the context for the estimate")->type_name("N")->check(positive());
 }
 
 }  // namespace headroom::cli

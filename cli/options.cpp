@@ -44,6 +44,9 @@ Result<> check_device(const Program& program, const ModelOptions& options) {
 
 }  // namespace
 
+CLI::Validator positive() { return CLI::PositiveNumber.description(""); }
+CLI::Validator not_negative() { return CLI::NonNegativeNumber.description(""); }
+
 void add_model_option(CLI::App& command, ModelOptions& options) {
     command.add_option("-m,--model", options.model, "A GGUF file, a name from the model folder, or builtin (the default)")
         ->type_name("MODEL");
@@ -53,10 +56,10 @@ void add_compute_options(CLI::App& command, ModelOptions& options) {
     add_model_option(command, options);
     command.add_option("--ctx", options.context, "Length of the context in tokens (default: the model's, at most 4096)")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
     command.add_option("--threads", options.threads, "Threads that compute (default: one for each core)")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
     command.add_option("--device", options.device, "Where to compute: cpu or auto (the default)")->type_name("DEVICE");
     command.add_option("--reserve-mib", options.reserve_mib, "VRAM to leave to other programs, in MiB; without a GPU it changes nothing")
         ->type_name("N")
@@ -67,7 +70,7 @@ void add_compute_options(CLI::App& command, ModelOptions& options) {
 void add_answer_options(CLI::App& command, AnswerOptions& options) {
     auto& sampling = options.sampling;
     const auto number = [&](const char* name, auto& target, const char* text) {
-        command.add_option(name, target, text)->type_name("X")->capture_default_str();
+        command.add_option(name, target, text)->type_name("")->capture_default_str();
     };
     command.add_option("-n,--max-tokens", options.max_tokens, "End the answer after this many tokens (default: the context's end)")
         ->type_name("N");

@@ -21,6 +21,10 @@ struct ModelOptions {
     int context = 0;
 };
 
+// A number from 1 (from 0): a check for CLI11 that does not show in the help.
+[[nodiscard]] CLI::Validator positive();
+[[nodiscard]] CLI::Validator not_negative();
+
 // -m
 void add_model_option(CLI::App& command, ModelOptions& options);
 // -m, --threads, --ctx, --device, --reserve-mib

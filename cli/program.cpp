@@ -30,6 +30,8 @@ void Program::notice(std::string_view text) const {
 CLI::App* add_command(CLI::App& app, Program& program, const std::string& name, const std::string& summary,
                       std::function<Result<>()> action) {
     CLI::App* command = app.add_subcommand(name, summary);
+    command->group("Commands");
+    command->footer("");  // not the program's
     command->add_flag("--json", program.json, "Print one JSON object and nothing else");
     command->add_flag("-v,--verbose", program.verbose, "Tell more about what happens, on standard error");
     command->callback([&program, action = std::move(action)] { program.command = action; });

@@ -1,6 +1,7 @@
 #include "cli/run.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "cli/commands.h"
 #include "core/base/log.h"
@@ -29,6 +30,7 @@ int run(const std::vector<std::string>& arguments) {
     app.set_help_flag("-h,--help", "Print this text and end");
     app.require_subcommand(1);
     app.get_formatter()->column_width(34);
+    app.get_formatter()->label("SUBCOMMAND", "COMMAND");
     app.footer("headroom-cli COMMAND --help tells more about a command. Exit codes: 0 done, 1 it could not be done, 2 wrong usage.");
     for (auto* add : {add_chat, add_complete, add_tokenize, add_detokenize, add_template, add_inspect, add_eval, add_perplexity, add_bench})
         add(app, program);
@@ -53,8 +55,12 @@ int run(const std::vector<std::string>& arguments) {
     }
 
     start_log(program.verbose ? LogLevel::debug : LogLevel::warning);
-    const Result<> result = program.command();
-    if (!result) return report(program, result.error());
+    try {
+        const Result<> result = program.command();
+        if (!result) return report(program, result.error());
+    } catch (const std::exception& error) {  // memory that is not there: core's own errors are values
+        return report(program, {ErrorKind::internal, fmt::format("The command failed: {}", error.what())});
+    }
     if (!output_arrived()) return report(program, {ErrorKind::io, "The result could not be written to standard output"});
     return kDone;
 }

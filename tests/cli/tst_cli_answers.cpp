@@ -171,7 +171,7 @@ private slots:
 
     void perplexity() {
         const QByteArray line = "The reserve is the part of VRAM that other programs are to have. ";
-        const QString file = cli_.write("text.txt", line.repeated(12));
+        const QString file = cli_.write("text.txt", line.repeated(6));
         const json whole = cli_.run({"perplexity", file, "--json"}).json();
         QCOMPARE(whole["pieces"].get<int>(), 1);
         const int tokens = whole["context"];
