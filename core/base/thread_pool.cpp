@@ -17,16 +17,6 @@ inline void pause_cpu() noexcept {
 #endif
 }
 
-// Waits until value differs from `old`: spins first, then sleeps in the kernel.
-std::uint32_t wait_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
-    for (int spin = 0; spin < kSpins; ++spin) {
-        if (const std::uint32_t now = value.load(std::memory_order_acquire); now != old) return now;
-        pause_cpu();
-    }
-    wait_on(value, old);
-    return value.load(std::memory_order_acquire);
-}
-
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) {
@@ -36,9 +26,25 @@ ThreadPool::ThreadPool(int threads) {
 
 ThreadPool::~ThreadPool() {
     stop_.store(true, std::memory_order_relaxed);
-    generation_.fetch_add(1, std::memory_order_release);
-    wake_all(generation_);
+    generation_.fetch_add(1, std::memory_order_seq_cst);
+    wake(generation_);
     for (std::thread& worker : workers_) worker.join();
+}
+
+std::uint32_t ThreadPool::wait_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
+    for (int spin = 0; spin < kSpins; ++spin) {
+        if (const std::uint32_t now = value.load(std::memory_order_acquire); now != old) return now;
+        pause_cpu();
+    }
+    // Sequentially consistent, as in wake(): either the other side sees a sleeper or this side sees the change.
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    while (value.load(std::memory_order_seq_cst) == old) wait_on(value, old);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    return value.load(std::memory_order_acquire);
+}
+
+void ThreadPool::wake(std::atomic<std::uint32_t>& value) noexcept {
+    if (sleepers_.load(std::memory_order_seq_cst) != 0) wake_all(value);  // a system call: not for those who spin
 }
 
 void ThreadPool::run(FunctionRef<void(int)> task) {
@@ -49,8 +55,8 @@ void ThreadPool::run(FunctionRef<void(int)> task) {
     }
     task_ = &task;
     running_.store(others, std::memory_order_relaxed);
-    generation_.fetch_add(1, std::memory_order_release);
-    wake_all(generation_);
+    generation_.fetch_add(1, std::memory_order_seq_cst);
+    wake(generation_);
     task(0);
     std::uint32_t left = running_.load(std::memory_order_acquire);
     while (left != 0) left = wait_change(running_, left);
@@ -80,7 +86,7 @@ void ThreadPool::work(int thread) {
         seen = wait_change(generation_, seen);
         if (stop_.load(std::memory_order_relaxed)) return;
         (*task_)(thread);
-        if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) wake_one(running_);
+        if (running_.fetch_sub(1, std::memory_order_seq_cst) == 1) wake(running_);
     }
 }
 

@@ -53,10 +53,15 @@ public:
 
 private:
     void work(int thread);
+    // Waits until value differs from `old`: spins first, then sleeps.
+    std::uint32_t wait_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept;
+    // Wakes those who sleep until value changes; call after changing it.
+    void wake(std::atomic<std::uint32_t>& value) noexcept;
 
     std::vector<std::thread> workers_;
     alignas(64) std::atomic<std::uint32_t> generation_{0};  // counts sections
     alignas(64) std::atomic<std::uint32_t> running_{0};     // workers that have not finished this section
+    alignas(64) std::atomic<std::uint32_t> sleepers_{0};         // threads that sleep or are about to
     alignas(64) std::atomic<bool> stop_{false};
     const FunctionRef<void(int)>* task_ = nullptr;          // written before generation_ moves on
 };

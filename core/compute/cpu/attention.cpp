@@ -48,9 +48,9 @@ void to_half_row(const float* x, std::int64_t n, std::uint16_t* out) {
 
 #if HEADROOM_KERNELS
 
-// Scores of Q queries with P neighbouring positions: dot products, not yet scaled.
+// Partial sums of Q queries with P neighbouring positions: S32 dot products, folded to one vector each.
 template <int Q, int P>
-HWY_INLINE void score_tile(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, float* scores) {
+HWY_INLINE void dot_tile(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, VF (&dots)[Q][P]) {
     VF sums[Q][P][kSum32];
     HEADROOM_UNROLL
     for (int q = 0; q < Q; ++q) {
@@ -77,17 +77,86 @@ HWY_INLINE void score_tile(const Query* queries, const std::uint16_t* k, std::in
     HEADROOM_UNROLL
     for (int q = 0; q < Q; ++q) {
         HEADROOM_UNROLL
-        for (int p = 0; p < P; ++p) scores[q * kPagePositions + p] = fold(sums[q][p]);
+        for (int p = 0; p < P; ++p) dots[q][p] = fold_vectors(sums[q][p]);
     }
 }
+
+// Eight scores at once: the additions of fold_lanes, turned so that no vector is folded alone. Q queries, 8 / Q positions.
+#if HWY_TARGET == HWY_AVX3_DL
+template <int Q>
+HWY_INLINE void score_eight(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, float* scores) {
+    constexpr int P = 8 / Q;
+    VF dots[Q][P];
+    dot_tile<Q, P>(queries, k, head_dim, dots);
+    // Part j of the result holds positions p, p + 1 of query q: j = q * P / 2 + p / 2.
+    const auto dot = [&](int j, int second) { return dots[j / (P / 2)][2 * (j % (P / 2)) + second].raw; };
+    const auto halves = [](__m512 a, __m512 b) { return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee)); };
+    const auto quarters = [](__m512 a, __m512 b) { return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd)); };
+    const __m512 first = quarters(halves(dot(0, 0), dot(1, 0)), halves(dot(2, 0), dot(3, 0)));
+    const __m512 second = quarters(halves(dot(0, 1), dot(1, 1)), halves(dot(2, 1), dot(3, 1)));
+    const __m512d low = _mm512_unpacklo_pd(_mm512_castps_pd(first), _mm512_castps_pd(second));
+    const __m512d high = _mm512_unpackhi_pd(_mm512_castps_pd(first), _mm512_castps_pd(second));
+    const __m512 pairs = _mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high));
+    const __m512 sums = _mm512_add_ps(_mm512_shuffle_ps(pairs, pairs, 0x88), _mm512_shuffle_ps(pairs, pairs, 0xdd));
+    const auto put = [&](int j, __m128 part) {
+        _mm_storel_pi(reinterpret_cast<__m64*>(scores + j / (P / 2) * kPagePositions + 2 * (j % (P / 2))), part);
+    };
+    put(0, _mm512_castps512_ps128(sums));
+    put(1, _mm512_extractf32x4_ps(sums, 1));
+    put(2, _mm512_extractf32x4_ps(sums, 2));
+    put(3, _mm512_extractf32x4_ps(sums, 3));
+}
+#else
+// The two parts of the result: four positions of each of two queries (of four, done by twos), or eight of one.
+template <int Q>
+HWY_INLINE void score_eight(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, float* scores) {
+    if constexpr (Q == 4) {
+        for (int q = 0; q < 4; q += 2) score_eight<2>(queries + q, k, head_dim, scores + q * kPagePositions);
+    } else {
+        __m256 dots[8];
+        HEADROOM_UNROLL
+        for (int i = 0; i < 8; i += 2) {
+            if constexpr (Q == 2) {
+                VF tile[2][1];
+                dot_tile<2, 1>(queries, k + i / 2 * head_dim, head_dim, tile);
+                dots[i / 2] = tile[0][0].raw;
+                dots[i / 2 + 4] = tile[1][0].raw;
+            } else {
+                VF tile[1][2];
+                dot_tile<1, 2>(queries, k + i * head_dim, head_dim, tile);
+                dots[i] = tile[0][0].raw;
+                dots[i + 1] = tile[0][1].raw;
+            }
+        }
+        const auto halves = [](__m256 a, __m256 b) { return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31)); };
+        const auto pairs = [](__m256 a, __m256 b) {
+            const __m256d low = _mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b));
+            const __m256d high = _mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b));
+            return _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high));
+        };
+        const __m256 first = pairs(halves(dots[0], dots[4]), halves(dots[1], dots[5]));
+        const __m256 second = pairs(halves(dots[2], dots[6]), halves(dots[3], dots[7]));
+        const __m256 sums = _mm256_add_ps(_mm256_shuffle_ps(first, second, 0x88), _mm256_shuffle_ps(first, second, 0xdd));
+        _mm_storeu_ps(scores, _mm256_castps256_ps128(sums));
+        _mm_storeu_ps(scores + (Q == 2 ? kPagePositions : 4), _mm256_extractf128_ps(sums, 1));
+    }
+}
+#endif
 
 // The scores of positions [begin, end) of a page.
 template <int Q>
 HWY_INLINE void score_rows(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, std::int64_t begin, std::int64_t end, float* scores) {
-    constexpr int kPositions = kLanes == 16 ? 2 : 1;
+    constexpr int kPositions = kLanes == 8 && Q == 4 ? 4 : 8 / Q;
     std::int64_t i = begin;
-    for (; i + kPositions <= end; i += kPositions) score_tile<Q, kPositions>(queries, k + i * head_dim, head_dim, scores + i);
-    for (; i < end; ++i) score_tile<Q, 1>(queries, k + i * head_dim, head_dim, scores + i);
+    for (; i + kPositions <= end; i += kPositions) score_eight<Q>(queries, k + i * head_dim, head_dim, scores + i);
+    for (; i < end; ++i) {
+        HEADROOM_UNROLL
+        for (int q = 0; q < Q; ++q) {
+            VF dot[1][1];
+            dot_tile<1, 1>(queries + q, k + i * head_dim, head_dim, dot);
+            scores[q * kPagePositions + i] = fold_lanes(dot[0][0]);
+        }
+    }
 }
 
 // Scores become weights: scaled, less their maximum, exp; outside [begin, end) they are 0. Returns maximum and sum.

@@ -1,217 +1,69 @@
-#include "core/compute/cpu/simd.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "core/compute/cpu/matmul.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
 #include <algorithm>
-#include <array>
 
 #include "core/compute/cpu/ops.h"
 #include "core/compute/cpu/product.h"
 #include "core/compute/cpu/reference.h"
 
-#include "core/compute/cpu/floats-inl.h"
-#include "core/compute/cpu/panel-inl.h"
-#include "core/compute/cpu/rows-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace headroom::cpu::HWY_NAMESPACE {
-
-#if HEADROOM_KERNELS
-
-// Tokens that share an unpacked panel: their accumulators stay in the second-level cache.
-constexpr std::int64_t kTokenBlock = 128;
-
-template <class Type, class Group>
-HWY_INLINE void multiply_panel(const Panel& panel, std::int64_t block, int blocks, const Group* const* x, std::int64_t count, float* accumulators) {
-    const auto run = [&]<int T>(std::integral_constant<int, T>, std::int64_t t) {
-        float* a = accumulators + t * kTokenFloats;
-        if constexpr (std::is_same_v<Group, Group256>) multiply_superblock<Type, T>(panel, x + t, a + block % 4 * kRows);
-        else multiply_blocks<Type, T>(panel, blocks, x + t, a);
-    };
-    std::int64_t t = 0;
-    constexpr int kMost = kRows == 16 ? 8 : 4;
-    for (; t + kMost <= count; t += kMost) run(std::integral_constant<int, kMost>(), t);
-    if constexpr (kMost == 8) {
-        if (count - t >= 4) {
-            run(std::integral_constant<int, 4>(), t);
-            t += 4;
-        }
-    }
-    if (count - t == 3) run(std::integral_constant<int, 3>(), t);
-    else if (count - t == 2) run(std::integral_constant<int, 2>(), t);
-    else if (count - t == 1) run(std::integral_constant<int, 1>(), t);
-}
-
-// kRows rows from `row` on, for up to kTokenBlock tokens from `first` on.
-template <class Type, class Group>
-void multiply_rows(const Tile& tile, std::int64_t row, const Group* groups, std::int64_t first, std::int64_t count) {
-    constexpr bool kSuper = std::is_same_v<Group, Group256>;
-    const Matrix& w = *tile.w;
-    const std::int64_t rows = std::min<std::int64_t>(kRows, w.rows - row);
-    alignas(kCacheLine) Panel panel;
-    alignas(kCacheLine) float accumulators[kTokenBlock * kTokenFloats];
-    const Group* x[kTokenBlock];
-    const std::byte* pointers[kRows];
-    for (std::int64_t r = 0; r < kRows; ++r) pointers[r] = w.data + (row + std::min(r, rows - 1)) * w.row_bytes;
-    for (std::int64_t t = 0; t < count; ++t) x[t] = groups + (tile.tokens != nullptr ? tile.tokens[first + t] : first + t);
-    std::fill(accumulators, accumulators + count * kTokenFloats, 0.0F);
-
-    const std::int64_t blocks = w.cols / (kSuper ? kSuperblock : kBlock);
-    const std::byte* ahead = pointers[kRows - 1] + w.row_bytes;  // the next tile
-    for (std::int64_t b = 0; b < blocks;) {
-        const int in_panel = kSuper ? 1 : static_cast<int>(std::min<std::int64_t>(8, blocks - b));
-        for (int i = 0; i < kRows * in_panel * Type::kBytes; i += static_cast<int>(kCacheLine)) __builtin_prefetch(ahead + i);
-        ahead += kRows * in_panel * Type::kBytes;
-        if constexpr (kSuper) {
-            Type::unpack(pointers, panel);
-        } else {
-            for (int j = 0; j < in_panel; ++j) {
-                Type::unpack(pointers, panel, j);
-                HEADROOM_UNROLL
-                for (int r = 0; r < kRows; ++r) pointers[r] += Type::kBytes;
-            }
-        }
-        multiply_panel<Type>(panel, b, in_panel, x, count, accumulators);
-        if constexpr (kSuper) {
-            HEADROOM_UNROLL
-            for (int r = 0; r < kRows; ++r) pointers[r] += Type::kBytes;
-        }
-        for (std::int64_t t = 0; t < count; ++t) x[t] += tile.x->tokens;
-        b += in_panel;
-    }
-    const DF d;
-    for (std::int64_t t = 0; t < count; ++t) {
-        const float* a = accumulators + t * kTokenFloats;
-        const VF sum = hn::Add(hn::Add(hn::Load(d, a), hn::Load(d, a + 2 * kRows)), hn::Add(hn::Load(d, a + kRows), hn::Load(d, a + 3 * kRows)));
-        float* y = tile.y + (first + t) * tile.y_stride + row;
-        if (rows == kRows) {
-            hn::StoreU(sum, d, y);
-        } else {
-            alignas(kCacheLine) float values[kRows];
-            hn::Store(sum, d, values);
-            std::copy(values, values + rows, y);
-        }
-    }
-}
-
-// Up to so many tokens a panel is not worth its unpacking.
-constexpr std::int64_t kRowwiseTokens = 1;
-
-template <class Type>
-constexpr bool kRowwise = !std::is_same_v<Type, TypeQ50> && !std::is_same_v<Type, TypeQ51>;
-
-template <class Type, class Group>
-void multiply_tile(const Tile& tile, const Group* groups) {
-    const std::int64_t end = std::min(tile.w->rows, tile.row + kTileRows);
-    if constexpr (kRowwise<Type>) {
-        if (tile.count <= kRowwiseTokens && tile.x->tokens <= kQuadTokens) {
-            const auto* quads = [&] {
-                if constexpr (std::is_same_v<Group, Group256>) return tile.x->quads_256.data();
-                else return tile.x->quads_32.data();
-            }();
-            for (std::int64_t row = tile.row; row < end; row += 4) {
-                for (std::int64_t i = 0; i < tile.count; ++i) {
-                    const std::int64_t token = tile.tokens != nullptr ? tile.tokens[i] : i;
-                    multiply_four_rows<Type>(*tile.w, row, quads + token, tile.x->tokens, tile.y + i * tile.y_stride);
-                }
-            }
-            return;
-        }
-    }
-    for (std::int64_t row = tile.row; row < end; row += kRows) {
-        for (std::int64_t t = 0; t < tile.count; t += kTokenBlock) {
-            multiply_rows<Type>(tile, row, groups, t, std::min(kTokenBlock, tile.count - t));
-        }
-    }
-}
-
-void multiply(const Tile& tile) {
-    using gguf::TensorType;
-    const Group256* groups_256 = tile.x->groups_256.data();
-    const Groups32* groups_32 = tile.x->groups_32.data();
-    switch (tile.w->type) {
-        case TensorType::q2_k: return multiply_tile<TypeQ2K>(tile, groups_256);
-        case TensorType::q3_k: return multiply_tile<TypeQ3K>(tile, groups_256);
-        case TensorType::q4_k: return multiply_tile<TypeQ4K>(tile, groups_256);
-        case TensorType::q5_k: return multiply_tile<TypeQ5K>(tile, groups_256);
-        case TensorType::q6_k: return multiply_tile<TypeQ6K>(tile, groups_256);
-        case TensorType::iq4_xs: return multiply_tile<TypeIq4Xs>(tile, groups_256);
-        case TensorType::q4_0: return multiply_tile<TypeQ40>(tile, groups_32);
-        case TensorType::q4_1: return multiply_tile<TypeQ41>(tile, groups_32);
-        case TensorType::q5_0: return multiply_tile<TypeQ50>(tile, groups_32);
-        case TensorType::q5_1: return multiply_tile<TypeQ51>(tile, groups_32);
-        case TensorType::q8_0: return multiply_tile<TypeQ80>(tile, groups_32);
-        case TensorType::iq4_nl: return multiply_tile<TypeIq4Nl>(tile, groups_32);
-        case TensorType::f16: return multiply_float_tile<FloatF16>(tile);
-        case TensorType::bf16: return multiply_float_tile<FloatBf16>(tile);
-        default: return multiply_float_tile<FloatF32>(tile);
-    }
-}
-
-#else
-
-void multiply(const Tile& tile) {
-    const std::int64_t end = std::min(tile.w->rows, tile.row + kTileRows);
-    for (std::int64_t i = 0; i < tile.count; ++i) {
-        const std::int64_t token = tile.tokens != nullptr ? tile.tokens[i] : i;
-        for (std::int64_t r = tile.row; r < end; ++r) tile.y[i * tile.y_stride + r] = reference::dot(*tile.w, r, *tile.x, token);
-    }
-}
-
-#endif
-
-}  // namespace headroom::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-
 namespace headroom::cpu {
 namespace {
 
-HWY_EXPORT(multiply);
+using gguf::TensorType;
 
 std::int64_t tiles(const Matrix& w) { return (w.rows + kTileRows - 1) / kTileRows; }
 
 // Tiles to a piece of parallel work: enough pieces that no thread waits long for the last, each long enough to be worth fetching.
 std::int64_t tile_grain(std::int64_t count, int threads) { return std::clamp<std::int64_t>(count / (threads * 8), 1, 8); }
 
-// Runs tile(i, n) for tile n of product i, over all products.
+// Up to so many tokens unpacking a panel costs more than reading the rows once for each token.
+constexpr std::int64_t kRowwiseTokens = 1;
+
+TileKernel kernel_for(TensorType type, std::int64_t count, const Activations::Storage& x) {
+    if (form_for(type) == ActivationForm::floats) return float_kernel();
+    const bool has_row_kernel = type != TensorType::q5_0 && type != TensorType::q5_1;
+    return has_row_kernel && count <= kRowwiseTokens && x.tokens <= kQuadTokens ? row_kernel() : panel_kernel();
+}
+
+// All products in one parallel section. make_tile(product) is a tile without its rows.
 template <class Products, class MakeTile>
 void run_tiles(ThreadPool& pool, const Products& products, MakeTile make_tile) {
     std::int64_t total = 0;
     for (const auto& product : products) total += tiles(product.w);
-    const auto multiply_here = HWY_DYNAMIC_DISPATCH(multiply);
     pool.parallel_for(total, tile_grain(total, pool.size()), [&](std::int64_t begin, std::int64_t end, int) {
         std::size_t i = 0;
-        std::int64_t offset = 0;
-        for (std::int64_t n = begin; n < end; ++n) {
-            while (n - offset >= tiles(products[i].w)) offset += tiles(products[i++].w);
-            multiply_here(make_tile(products[i], (n - offset) * kTileRows));
+        std::int64_t offset = 0;  // of product i among all tiles
+        while (begin < end) {
+            while (begin - offset >= tiles(products[i].w)) offset += tiles(products[i++].w);
+            const std::int64_t last = std::min(end, offset + tiles(products[i].w));
+            Tile tile = make_tile(products[i]);
+            tile.row = (begin - offset) * kTileRows;
+            tile.rows = (last - begin) * kTileRows;
+            kernel_for(tile.w->type, tile.count, *tile.x)(tile);
+            begin = last;
         }
     });
 }
 
 }  // namespace
 
+void multiply_plain(const Tile& tile) {
+    const std::int64_t end = std::min(tile.w->rows, tile.row + tile.rows);
+    for (std::int64_t i = 0; i < tile.count; ++i) {
+        for (std::int64_t r = tile.row; r < end; ++r) tile.y[i * tile.y_stride + r] = reference::dot(*tile.w, r, *tile.x, tile.token(i));
+    }
+}
+
 void dequantize_row(const Matrix& w, std::int64_t row, float* out) { reference::dequantize_row(w, row, out); }
 
 void matmul(ThreadPool& pool, std::span<const Product> products, const Activations& x) {
     const Activations::Storage& storage = x.storage();
-    run_tiles(pool, products, [&](const Product& p, std::int64_t row) {
-        return Tile{&p.w, row, &storage, nullptr, storage.tokens, p.y, p.y_stride};
-    });
+    run_tiles(pool, products, [&](const Product& p) { return Tile{&p.w, 0, 0, &storage, nullptr, storage.tokens, p.y, p.y_stride}; });
 }
 
 void matmul_experts(ThreadPool& pool, std::span<const ExpertProduct> products, const Activations& x) {
     const Activations::Storage& storage = x.storage();
-    run_tiles(pool, products, [&](const ExpertProduct& p, std::int64_t row) {
-        return Tile{&p.w, row, &storage, p.tokens.data(), static_cast<std::int64_t>(p.tokens.size()), p.y, p.y_stride};
+    run_tiles(pool, products, [&](const ExpertProduct& p) {
+        return Tile{&p.w, 0, 0, &storage, p.tokens.data(), static_cast<std::int64_t>(p.tokens.size()), p.y, p.y_stride};
     });
 }
 
 }  // namespace headroom::cpu
-
-#endif  // HWY_ONCE

@@ -35,11 +35,9 @@ HWY_INLINE Quad each(const Quad& a, const Quad& b, F f) {
 #if HWY_TARGET == HWY_AVX3_DL
 HWY_INLINE VU load_blocks(RowPointers blocks, std::ptrdiff_t offset) {
     const auto load_part = [&](int i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(blocks[i] + offset)); };
-    __m512i v = _mm512_castsi128_si512(load_part(0));
-    v = _mm512_mask_broadcast_i32x4(v, 0x00f0, load_part(1));
-    v = _mm512_mask_broadcast_i32x4(v, 0x0f00, load_part(2));
-    v = _mm512_mask_broadcast_i32x4(v, 0xf000, load_part(3));
-    return VU{v};
+    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(load_part(0)), load_part(1), 1);
+    const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(load_part(2)), load_part(3), 1);
+    return VU{_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1)};
 }
 HWY_INLINE VU every_part(__m128i part) { return VU{_mm512_broadcast_i32x4(part)}; }
 template <int kOrder>

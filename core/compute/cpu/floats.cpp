@@ -1,18 +1,22 @@
-// Products with float weights (F32, F16, BF16), once for each Highway target with kernels.
+#include "core/compute/cpu/simd.h"
 
-#if defined(HEADROOM_FLOATS_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEADROOM_FLOATS_INL
-#undef HEADROOM_FLOATS_INL
-#else
-#define HEADROOM_FLOATS_INL
-#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/compute/cpu/floats.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "core/compute/cpu/product.h"
+#include "core/compute/cpu/reference.h"
 
 #include "core/compute/cpu/vector-inl.h"
 
-#if HEADROOM_KERNELS
-
 HWY_BEFORE_NAMESPACE();
 namespace headroom::cpu::HWY_NAMESPACE {
+
+#if HEADROOM_KERNELS
 
 struct FloatF32 {
     static constexpr int kBytes = 4;
@@ -77,7 +81,7 @@ HWY_INLINE void float_dots(const std::byte* w, std::int64_t row_bytes, const flo
 
 template <class Type, int R>
 HWY_INLINE void multiply_float_rows(const Tile& tile, std::int64_t row) {
-    const auto token = [&](std::int64_t i) { return tile.x->x + (tile.tokens != nullptr ? tile.tokens[i] : i) * tile.x->stride; };
+    const auto token = [&](std::int64_t i) { return tile.x->x + tile.token(i) * tile.x->stride; };
     const std::byte* w = tile.w->data + row * tile.w->row_bytes;
     const auto run = [&]<int T>(std::integral_constant<int, T>, std::int64_t first) {
         const float* x[T];
@@ -94,15 +98,39 @@ HWY_INLINE void multiply_float_rows(const Tile& tile, std::int64_t row) {
 
 template <class Type>
 void multiply_float_tile(const Tile& tile) {
-    const std::int64_t end = std::min(tile.w->rows, tile.row + kTileRows);
+    const std::int64_t end = std::min(tile.w->rows, tile.row + tile.rows);
     constexpr int kRowsAtOnce = kLanes == 16 ? 4 : 2;
     std::int64_t row = tile.row;
     for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) multiply_float_rows<Type, kRowsAtOnce>(tile, row);
     for (; row < end; ++row) multiply_float_rows<Type, 1>(tile, row);
 }
 
+void multiply_floats(const Tile& tile) {
+    using gguf::TensorType;
+    switch (tile.w->type) {
+        case TensorType::f16: return multiply_float_tile<FloatF16>(tile);
+        case TensorType::bf16: return multiply_float_tile<FloatBf16>(tile);
+        default: return multiply_float_tile<FloatF32>(tile);
+    }
+}
+
+#else
+
+void multiply_floats(const Tile& tile) { multiply_plain(tile); }
+
+#endif
+
 }  // namespace headroom::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEADROOM_KERNELS
-#endif
+#if HWY_ONCE
+
+namespace headroom::cpu {
+
+HWY_EXPORT(multiply_floats);
+
+TileKernel float_kernel() { return HWY_DYNAMIC_DISPATCH(multiply_floats); }
+
+}  // namespace headroom::cpu
+
+#endif  // HWY_ONCE
