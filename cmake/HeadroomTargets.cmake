@@ -23,3 +23,11 @@ function(headroom_test name)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
         ENVIRONMENT "QT_QPA_PLATFORM=offscreen")
 endfunction()
+
+# headroom_precompile(TARGET HEADER…): headers that nearly every source of a target includes, compiled once.
+function(headroom_precompile target)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        target_compile_options(${target} PRIVATE -fpch-preprocess)  # without it ccache does not see the headers
+    endif()
+endfunction()
