@@ -16,9 +16,11 @@ struct ChatTemplate::Parsed {
 
 namespace {
 
+// Messages may quote a part of a character: they are made valid.
 std::unexpected<Error> failed(const jinja::Failure& failure, int line) {
-    if (failure.raised) return std::unexpected(Error{ErrorKind::template_failed, failure.message});
-    return fail(ErrorKind::template_failed, "chat template, line {}: {}", failure.line > 0 ? failure.line : line, failure.message);
+    std::string message = jinja::valid_utf8(failure.message);
+    if (failure.raised) return std::unexpected(Error{ErrorKind::template_failed, std::move(message)});
+    return fail(ErrorKind::template_failed, "chat template, line {}: {}", failure.line > 0 ? failure.line : line, message);
 }
 
 std::unexpected<Error> failed(const std::exception& error) {

@@ -9,17 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/text/template_limits.h"
 
 namespace headroom::text {
 
 using Json = nlohmann::ordered_json;  // tojson prints keys in their order
-
-// What a hostile template may use before it ends with an error.
-struct TemplateLimits {
-    std::uint64_t steps = 20'000'000;            // evaluated nodes and loop turns
-    int depth = 200;                             // nested calls, macros, expressions, values
-    std::uint64_t output_bytes = 32u << 20;      // rendered text, and every string made on the way
-};
 
 // A Jinja chat template: parsed once, rendered many times. Immutable; render() is safe from any thread.
 // Follows Jinja 2 as the `transformers` library sets it up: trim_blocks, lstrip_blocks, loop controls, {% generation %},

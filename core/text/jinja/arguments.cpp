@@ -7,7 +7,8 @@
 
 namespace headroom::text::jinja {
 
-Bound::Bound(std::string_view function, std::initializer_list<std::string_view> names, const Arguments& arguments) : function_(function) {
+Bound::Bound(std::string_view function, std::initializer_list<std::string_view> names, const Arguments& arguments)
+    : function_(function) {
     std::copy(names.begin(), names.end(), names_);
     if (arguments.positional.size() > names.size()) {
         fail("{}() takes at most {} arguments, not {}", function, names.size(), arguments.positional.size());

@@ -85,9 +85,10 @@ constexpr NamedMethod kDictMethods[] = {
 constexpr NamedMethod kTupleMethods[] = {{"count", list_count}, {"index", list_index}};
 
 constexpr NamedMethod kListMethods[] = {
-    {"count", list_count},      {"index", list_index},      {"copy", copy},          {"append", refuse_change}, {"clear", refuse_change},
-    {"extend", refuse_change},  {"insert", refuse_change},  {"pop", refuse_change},  {"remove", refuse_change}, {"reverse", refuse_change},
-    {"sort", refuse_change},
+    {"count", list_count},      {"index", list_index},    {"copy", copy},
+    {"append", refuse_change},  {"clear", refuse_change}, {"extend", refuse_change},
+    {"insert", refuse_change},  {"pop", refuse_change},   {"remove", refuse_change},
+    {"reverse", refuse_change}, {"sort", refuse_change},
 };
 
 // A method with the value it belongs to, as a value of its own.
@@ -95,8 +96,12 @@ class BoundMethod final : public Callable {
 public:
     BoundMethod(Memory* memory, Value self, std::string_view name, Method method)
         : Callable(memory, sizeof(BoundMethod), self.depth() + 1), self_(std::move(self)), name_(name), method_(method) {}
-    [[nodiscard]] Value call(Evaluator& evaluator, Arguments& arguments) const override { return method_(evaluator, self_, arguments); }
-    [[nodiscard]] std::string description() const override { return fmt::format("<built-in method {} of {} object>", name_, type_name(self_)); }
+    [[nodiscard]] Value call(Evaluator& evaluator, Arguments& arguments) const override {
+        return method_(evaluator, self_, arguments);
+    }
+    [[nodiscard]] std::string description() const override {
+        return fmt::format("<built-in method {} of {} object>", name_, type_name(self_));
+    }
 
 private:
     Value self_;
@@ -106,8 +111,14 @@ private:
 
 // What is not a dict's item.
 std::optional<Value> own_attribute(Evaluator& evaluator, const Value& target, std::string_view name) {
-    if (const Method method = find_method(target, name)) return evaluator.callable<BoundMethod>(target, name, method);
+    if (const Method method = find_method(target, name)) {
+        // As in Jinja's sandbox: what would change a value is undefined, and fails when it is called.
+        if (method == refuse_change)
+            return evaluator.undefined(fmt::format("'{}' would change a {}: a template cannot", name, type_name(target)));
+        return evaluator.callable<BoundMethod>(target, name, method);
+    }
     if (target.is(Kind::name_space)) {
+        evaluator.step(target.name_space().entries().size() / 8);
         const Value* found = target.name_space().find(name);
         return found != nullptr ? std::optional(*found) : std::nullopt;
     }
@@ -120,7 +131,8 @@ std::optional<Value> own_attribute(Evaluator& evaluator, const Value& target, st
 }
 
 Value missing(Evaluator& evaluator, const Value& target, std::string_view name) {
-    return evaluator.undefined(fmt::format("a {} has no '{}'", type_name(target), name));
+    constexpr std::size_t kShown = 80;
+    return evaluator.undefined(fmt::format("a {} has no '{}'", type_name(target), name.substr(0, byte_offset(name, kShown))));
 }
 
 // Of a list, tuple, string or range: nothing where there is no such item.
@@ -132,12 +144,11 @@ std::optional<Value> item_at(Evaluator& evaluator, const Value& target, std::int
     if (target.is_sequence()) return target.list().items()[static_cast<std::size_t>(index)];
     const std::string& text = target.string().text();
     const auto place = static_cast<std::size_t>(index);
-    if (target.string().is_ascii()) return evaluator.character(std::string_view(text).substr(place, 1));
-    evaluator.step_bytes(text.size());
-    const std::size_t begin = byte_offset(text, place);
+    if (!target.string().is_ascii()) evaluator.step_bytes(text.size());
+    const std::size_t begin = target.string().is_ascii() ? place : byte_offset(text, place);
     std::size_t end = begin;
     static_cast<void>(next_code_point(text, end));
-    return evaluator.character(std::string_view(text).substr(begin, end - begin));
+    return evaluator.string(text.substr(begin, end - begin), target.string().is_markup());
 }
 
 }  // namespace
@@ -173,7 +184,7 @@ Value subscript(Evaluator& evaluator, const Value& target, const Value& key) {
     if (key.is(Kind::string)) {
         const std::string& name = key.string().text();
         if (auto own = own_attribute(evaluator, target, name)) return *std::move(own);
-        return missing(evaluator, target, std::string_view(name).substr(0, byte_offset(name, 80)));
+        return missing(evaluator, target, name);
     }
     return missing(evaluator, target, key.is_number() ? to_text(evaluator, key) : std::string(type_name(key)));
 }

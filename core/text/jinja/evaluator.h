@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "core/text/jinja/arguments.h"
 #include "core/text/jinja/operators.h"
 #include "core/text/jinja/runtime.h"
@@ -49,7 +51,7 @@ public:
     ~Evaluator();
 
     // Once. Throws Failure.
-    [[nodiscard]] std::string render(const Json& context);
+    [[nodiscard]] std::string render(const nlohmann::ordered_json& context);
     // Where the evaluator stands.
     [[nodiscard]] int line() const noexcept { return line_; }
 

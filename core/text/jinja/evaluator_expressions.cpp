@@ -15,6 +15,7 @@ Value Evaluator::evaluate(const syntax::Literal& node) { return node.value; }
 
 Value Evaluator::evaluate(const syntax::Name& node) {
     for (const Scope* scope = scope_.get(); scope != nullptr; scope = scope->parent.get()) {
+        step(scope->variables.size() / 16);
         if (const Value* found = scope->find(node.id)) return *found;
     }
     const auto index = static_cast<std::size_t>(node.id);
@@ -82,7 +83,8 @@ Arguments Evaluator::arguments(const syntax::CallArguments& written) {
     for (std::size_t i = 0; i < result.keyword.size(); ++i) {
         step(i / 8);
         for (std::size_t j = 0; j < i; ++j) {
-            if (result.keyword[i].first == result.keyword[j].first) fail("the argument '{}' is given twice", result.keyword[i].first);
+            if (result.keyword[i].first == result.keyword[j].first)
+                fail("the argument '{}' is given twice", result.keyword[i].first);
         }
     }
     return result;

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "core/text/jinja/evaluator.h"
 #include "core/text/jinja/failure.h"
 #include "core/text/jinja/from_json.h"
@@ -12,7 +14,8 @@ namespace headroom::text::jinja {
 // Output goes into a text of its own while this lives.
 class Evaluator::Capture {
 public:
-    explicit Capture(Evaluator& evaluator) : evaluator_(evaluator), text_(evaluator), before_(std::exchange(evaluator.out_, &text_)) {}
+    explicit Capture(Evaluator& evaluator)
+        : evaluator_(evaluator), text_(evaluator), before_(std::exchange(evaluator.out_, &text_)) {}
     ~Capture() { evaluator_.out_ = before_; }
     Capture(const Capture&) = delete;
     Capture& operator=(const Capture&) = delete;
@@ -109,11 +112,13 @@ Evaluator::~Evaluator() {
     for (const ScopePtr& scope : kept_) scope->variables.clear();
 }
 
-std::string Evaluator::render(const Json& context) {
+std::string Evaluator::render(const nlohmann::ordered_json& context) {
     for (std::size_t i = 0; i < template_.names.size(); ++i) {
         const auto found = context.find(template_.names[i]);
-        if (found != context.end()) globals_[i] = from_json(*this, *found);
-        else globals_[i] = global_function(*this, template_.names[i]);
+        if (found != context.end())
+            globals_[i] = from_json(*this, *found);
+        else
+            globals_[i] = global_function(*this, template_.names[i]);
     }
     Text text(*this);
     out_ = &text;
@@ -150,7 +155,8 @@ Evaluator::Flow Evaluator::execute(const syntax::Output& node) {
 void Evaluator::assign(const syntax::Target& target, const Value& value) {
     if (target.attribute) {
         const Value* found = nullptr;
-        for (const Scope* scope = scope_.get(); scope != nullptr && found == nullptr; scope = scope->parent.get()) found = scope->find(target.name);
+        for (const Scope* scope = scope_.get(); scope != nullptr && found == nullptr; scope = scope->parent.get())
+            found = scope->find(target.name);
         if (found == nullptr || !found->is(Kind::name_space)) {
             fail_at(target.line, "'{}.{}' cannot be set: only a namespace() has attributes that change",
                     template_.names[static_cast<std::size_t>(target.name)], *target.attribute);
@@ -160,6 +166,7 @@ void Evaluator::assign(const syntax::Target& target, const Value& value) {
         return;
     }
     if (!target.is_tuple) {
+        step(scope_->variables.size() / 16);
         scope_->set(target.name, value);
         return;
     }
@@ -316,7 +323,8 @@ Value Evaluator::call_macro(const MacroObject& object, Arguments& arguments) {
     const syntax::Macro& macro = object.macro();
     const std::string_view name = macro.text.empty() ? std::string_view("caller") : std::string_view(macro.text);
     const auto take = [&](std::string_view key) -> std::optional<Value> {
-        const auto found = std::find_if(arguments.keyword.begin(), arguments.keyword.end(), [&](const auto& entry) { return entry.first == key; });
+        const auto found = std::find_if(arguments.keyword.begin(), arguments.keyword.end(),
+                                        [&](const auto& entry) { return entry.first == key; });
         if (found == arguments.keyword.end()) return std::nullopt;
         Value value = std::move(found->second);
         arguments.keyword.erase(found);
@@ -329,13 +337,17 @@ Value Evaluator::call_macro(const MacroObject& object, Arguments& arguments) {
         std::vector<const syntax::Parameter*> absent;
         for (std::size_t i = 0; i < macro.parameters.size(); ++i) {
             const syntax::Parameter& parameter = macro.parameters[i];
-            if (i < given) scope_->set(parameter.name, arguments.positional[i]);
-            else if (auto value = take(parameter.text)) scope_->set(parameter.name, *std::move(value));
-            else absent.push_back(&parameter);
+            if (i < given)
+                scope_->set(parameter.name, arguments.positional[i]);
+            else if (auto value = take(parameter.text))
+                scope_->set(parameter.name, *std::move(value));
+            else
+                absent.push_back(&parameter);
         }
         if (macro.uses_caller) {
             auto caller = take("caller");
-            scope_->set(template_.caller, caller ? *std::move(caller) : undefined("there is no caller: this macro was not used in a call block"));
+            scope_->set(template_.caller,
+                        caller ? *std::move(caller) : undefined("there is no caller: this macro was not used in a call block"));
         }
         if (macro.uses_kwargs) {
             std::vector<Entry> entries;
@@ -352,8 +364,9 @@ Value Evaluator::call_macro(const MacroObject& object, Arguments& arguments) {
         }
         // Defaults see the parameters before them.
         for (const syntax::Parameter* parameter : absent) {
-            scope_->set(parameter->name, parameter->fallback ? evaluate(*parameter->fallback)
-                                                             : undefined(fmt::format("the parameter '{}' was not given", parameter->text)));
+            scope_->set(parameter->name, parameter->fallback
+                                             ? evaluate(*parameter->fallback)
+                                             : undefined(fmt::format("the parameter '{}' was not given", parameter->text)));
         }
         Capture capture(*this);
         static_cast<void>(run(macro.body));

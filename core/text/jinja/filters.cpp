@@ -70,8 +70,8 @@ constexpr NamedFilter kFilters[] = {
 }  // namespace
 
 FilterFunction find_filter(std::string_view name) noexcept {
-    const auto* found =
-        std::lower_bound(std::begin(kFilters), std::end(kFilters), name, [](const NamedFilter& f, std::string_view n) { return f.name < n; });
+    const auto* found = std::lower_bound(std::begin(kFilters), std::end(kFilters), name,
+                                         [](const NamedFilter& f, std::string_view n) { return f.name < n; });
     return found != std::end(kFilters) && found->name == name ? found->function : nullptr;
 }
 

@@ -45,7 +45,8 @@ std::optional<std::int64_t> parse_integer(std::string_view text, int base) {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
     if (end != digits.data() + digits.size()) return std::nullopt;
-    if (error != std::errc() || value > (negative ? std::uint64_t{1} << 63 : INT64_MAX)) fail("the number {} does not fit into 64 bits", text);
+    if (error != std::errc() || value > (negative ? std::uint64_t{1} << 63 : INT64_MAX))
+        fail("the number {} does not fit into 64 bits", text);
     return static_cast<std::int64_t>(negative ? 0 - value : value);
 }
 
@@ -60,7 +61,8 @@ std::optional<double> parse_real(std::string_view text) {
     double value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (end != digits.data() + digits.size() || digits.back() == ')') return std::nullopt;
-    if (error == std::errc::result_out_of_range) value = digits.find("e-") != std::string_view::npos || digits.find("E-") != std::string_view::npos ? 0.0 : HUGE_VAL;
+    if (error == std::errc::result_out_of_range)
+        value = digits.find("e-") != std::string_view::npos || digits.find("E-") != std::string_view::npos ? 0.0 : HUGE_VAL;
     return negative ? -value : value;
 }
 
@@ -83,7 +85,8 @@ Value absolute(Evaluator&, const Value& input, Arguments& arguments) {
 
 Value fallback(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     const Bound bound("default", {"default_value", "boolean"}, arguments);
-    if (input.is(Kind::undefined) || (bound.truth_or(1, false) && !truth(input))) return bound.value_or(0, evaluator.character(""));
+    if (input.is(Kind::undefined) || (bound.truth_or(1, false) && !truth(input)))
+        return bound.value_or(0, evaluator.character(""));
     return input;
 }
 
@@ -92,9 +95,10 @@ Value file_size(Evaluator& evaluator, const Value& input, Arguments& arguments) 
     const Bound bound("filesizeformat", {"binary"}, arguments);
     const bool binary = bound.truth_or(0, false);
     check_defined(input);
-    const std::optional<double> parsed = input.is_number()         ? std::optional(input.real())
+    if (input.is(Kind::string)) evaluator.step_bytes(input.string().text().size());
+    const std::optional<double> parsed = input.is_number()        ? std::optional(input.real())
                                          : input.is(Kind::string) ? parse_real(input.string().text())
-                                                                   : std::nullopt;
+                                                                  : std::nullopt;
     if (!parsed) fail("filesizeformat() needs a number, not a {}", type_name(input));
     const double bytes = *parsed;
     const double base = binary ? 1024 : 1000;
@@ -108,7 +112,7 @@ Value file_size(Evaluator& evaluator, const Value& input, Arguments& arguments) 
     return evaluator.string(fmt::format("{:.1f} {}B", base * bytes / unit, name));
 }
 
-Value integer(Evaluator&, const Value& input, Arguments& arguments) {
+Value integer(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     const Bound bound("int", {"default", "base"}, arguments);
     check_defined(input);
     const Value otherwise = bound.value_or(0, Value(std::int64_t{0}));
@@ -120,6 +124,7 @@ Value integer(Evaluator&, const Value& input, Arguments& arguments) {
     } else if (input.is(Kind::string)) {
         const std::int64_t base = bound.integer_or(1, 10);
         const std::string& text = input.string().text();
+        evaluator.step_bytes(text.size());
         if (base == 0 || (base >= 2 && base <= 36)) result = parse_integer(text, static_cast<int>(base));
         if (!result) {
             if (const auto number = parse_real(text)) result = whole(*number);
@@ -128,10 +133,11 @@ Value integer(Evaluator&, const Value& input, Arguments& arguments) {
     return result ? Value(*result) : otherwise;
 }
 
-Value real(Evaluator&, const Value& input, Arguments& arguments) {
+Value real(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     const Bound bound("float", {"default"}, arguments);
     check_defined(input);
     if (input.is_number()) return Value(input.real());
+    if (input.is(Kind::string)) evaluator.step_bytes(input.string().text().size());
     const auto parsed = input.is(Kind::string) ? parse_real(input.string().text()) : std::nullopt;
     return parsed ? Value(*parsed) : bound.value_or(0, Value(0.0));
 }
@@ -149,7 +155,8 @@ Value round(Evaluator&, const Value& input, Arguments& arguments) {
     if (!input.is_number()) fail("round() needs a number, not a {}", type_name(input));
     const std::int64_t precision = bound.integer_or(0, 0);
     const std::string_view method = bound.string_or(1, "common");
-    if (method != "common" && method != "ceil" && method != "floor") fail("round() knows the methods common, ceil and floor, not '{}'", method);
+    if (method != "common" && method != "ceil" && method != "floor")
+        fail("round() knows the methods common, ceil and floor, not '{}'", method);
     const double value = input.real();
     if (method != "common") {
         const double scale = std::pow(10.0, static_cast<double>(precision));

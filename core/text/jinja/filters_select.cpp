@@ -70,9 +70,17 @@ Value map(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     return evaluator.iterator(std::move(result));
 }
 
-Value reject(Evaluator& evaluator, const Value& input, Arguments& arguments) { return chosen(evaluator, input, arguments, false, false); }
-Value reject_attribute(Evaluator& evaluator, const Value& input, Arguments& arguments) { return chosen(evaluator, input, arguments, true, false); }
-Value select(Evaluator& evaluator, const Value& input, Arguments& arguments) { return chosen(evaluator, input, arguments, false, true); }
-Value select_attribute(Evaluator& evaluator, const Value& input, Arguments& arguments) { return chosen(evaluator, input, arguments, true, true); }
+Value reject(Evaluator& evaluator, const Value& input, Arguments& arguments) {
+    return chosen(evaluator, input, arguments, false, false);
+}
+Value reject_attribute(Evaluator& evaluator, const Value& input, Arguments& arguments) {
+    return chosen(evaluator, input, arguments, true, false);
+}
+Value select(Evaluator& evaluator, const Value& input, Arguments& arguments) {
+    return chosen(evaluator, input, arguments, false, true);
+}
+Value select_attribute(Evaluator& evaluator, const Value& input, Arguments& arguments) {
+    return chosen(evaluator, input, arguments, true, true);
+}
 
 }  // namespace headroom::text::jinja::filter

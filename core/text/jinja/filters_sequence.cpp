@@ -17,7 +17,8 @@ AttributePath::AttributePath(Evaluator& evaluator, const Value* path) {
         return;
     }
     for (const std::string_view part : split_text(evaluator, path->string().text(), ".", SIZE_MAX, false)) {
-        const bool is_number = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string_view::npos;
+        const bool is_number =
+            !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string_view::npos;
         std::int64_t number = 0;
         for (const char c : part) number = is_number ? number * 10 + (c - '0') : 0;
         parts_.push_back(is_number ? Value(number) : evaluator.string(std::string(part)));
@@ -77,7 +78,8 @@ Value attribute(Evaluator& evaluator, const Value& input, Arguments& arguments) 
     const std::string_view name = bound.string(0);
     check_defined(input);
     // Not a dict's items: only what x.name would find on other things.
-    if (input.is(Kind::dict) && find_method(input, name) == nullptr) return evaluator.undefined(fmt::format("a dict has no attribute '{}'", name));
+    if (input.is(Kind::dict) && find_method(input, name) == nullptr)
+        return evaluator.undefined(fmt::format("a dict has no attribute '{}'", name));
     return jinja::attribute(evaluator, input, name);
 }
 
@@ -131,7 +133,8 @@ Value dict_sort(Evaluator& evaluator, const Value& input, Arguments& arguments) 
     const auto& entries = input.dict().entries();
     evaluator.check_items(entries.size());
     std::vector<Value> keys;
-    for (const auto& [key, value] : entries) keys.push_back(sort_key(evaluator, by == "key" ? key : value, bound.truth_or(0, false)));
+    for (const auto& [key, value] : entries)
+        keys.push_back(sort_key(evaluator, by == "key" ? key : value, bound.truth_or(0, false)));
     std::vector<Value> pairs;
     for (const std::size_t i : sorted_positions(evaluator, keys, bound.truth_or(2, false))) {
         pairs.push_back(evaluator.tuple({entries[i].first, entries[i].second}));
@@ -171,7 +174,8 @@ Value group_by(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     for (std::size_t i = 0; i < positions.size();) {
         const std::size_t begin = i;
         std::vector<Value> members;
-        for (; i < positions.size() && equal(evaluator, keys[positions[begin]], keys[positions[i]]); ++i) members.push_back(items[positions[i]]);
+        for (; i < positions.size() && equal(evaluator, keys[positions[begin]], keys[positions[i]]); ++i)
+            members.push_back(items[positions[i]]);
         if (i == begin) members.push_back(items[positions[i++]]);  // a key that is not equal to itself: NaN
         Value key = path.follow(evaluator, members.front(), fallback);
         groups.push_back(evaluator.group(std::move(key), evaluator.list(std::move(members))));
@@ -239,7 +243,7 @@ Value sort(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     for (const Value& item : items) {
         std::vector<Value> key;
         for (const AttributePath& path : paths) key.push_back(sort_key(evaluator, path.follow(evaluator, item), case_sensitive));
-        keys.push_back(key.size() == 1 ? std::move(key.front()) : evaluator.list(std::move(key)));
+        keys.push_back(evaluator.list(std::move(key)));
     }
     std::vector<Value> sorted;
     for (const std::size_t i : sorted_positions(evaluator, keys, bound.truth_or(0, false))) sorted.push_back(items[i]);
@@ -264,13 +268,15 @@ Value unique(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     const Items items(evaluator, input);
     // The first of each key: what a dict of them keeps the place of.
     std::vector<Entry> entries;
-    for (const Value& item : items) entries.emplace_back(sort_key(evaluator, path.follow(evaluator, item), bound.truth_or(0, false)), Value());
+    for (const Value& item : items)
+        entries.emplace_back(sort_key(evaluator, path.follow(evaluator, item), bound.truth_or(0, false)), Value());
     for (const Entry& entry : entries) evaluator.check_key(entry.first);
     std::vector<std::size_t> positions(entries.size());
     std::iota(positions.begin(), positions.end(), std::size_t{0});
     const auto compare = [&](std::size_t a, std::size_t b) { return compare_keys(entries[a].first, entries[b].first); };
     std::stable_sort(positions.begin(), positions.end(), [&](std::size_t a, std::size_t b) { return compare(a, b) < 0; });
-    const auto end = std::unique(positions.begin(), positions.end(), [&](std::size_t a, std::size_t b) { return compare(a, b) == 0; });
+    const auto end =
+        std::unique(positions.begin(), positions.end(), [&](std::size_t a, std::size_t b) { return compare(a, b) == 0; });
     positions.erase(end, positions.end());
     std::sort(positions.begin(), positions.end());
     std::vector<Value> kept;

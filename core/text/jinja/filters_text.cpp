@@ -26,8 +26,10 @@ Value same_kind(Evaluator& evaluator, const Value& text, std::string changed) {
 
 std::string escaped(Evaluator& evaluator, const Value& value) {
     if (value.is(Kind::string) && value.string().is_markup()) return value.string().text();
+    const std::string plain = to_text(evaluator, value);
+    evaluator.step_bytes(plain.size());
     Text text(evaluator);
-    escape_html(text, to_text(evaluator, value));
+    escape_html(text, plain);
     return text.take();
 }
 
@@ -93,8 +95,10 @@ Value indent(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     if (!input.is(Kind::string)) fail("indent() needs a string, not a {}", type_name(input));
     evaluator.step_bytes(input.string().text().size());
     Text spaces(evaluator);
-    if (const Value* width = bound.get(0); width != nullptr && width->is(Kind::string)) spaces += width->string().text();
-    else spaces.repeat(" ", static_cast<std::uint64_t>(std::max<std::int64_t>(bound.integer_or(0, 4), 0)));
+    if (const Value* width = bound.get(0); width != nullptr && width->is(Kind::string))
+        spaces += width->string().text();
+    else
+        spaces.repeat(" ", static_cast<std::uint64_t>(std::max<std::int64_t>(bound.integer_or(0, 4), 0)));
     const bool blank = bound.truth_or(2, false);
     const std::string text = input.string().text() + "\n";
     Text result(evaluator);
@@ -157,14 +161,17 @@ Value tojson(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     style.sort_keys = bound.truth_or(3, false);
     if (const Value* width = bound.get(1); width != nullptr && !width->is(Kind::none)) {
         Text level(evaluator);
-        if (width->is(Kind::string)) level += width->string().text();
-        else level.repeat(" ", static_cast<std::uint64_t>(std::max<std::int64_t>(bound.integer(1), 0)));
+        if (width->is(Kind::string))
+            level += width->string().text();
+        else
+            level.repeat(" ", static_cast<std::uint64_t>(std::max<std::int64_t>(bound.integer(1), 0)));
         style.indent = level.take();
         style.item_separator = ",";
     }
     if (const Value* separators = bound.get(2); separators != nullptr && !separators->is(Kind::none)) {
         const Items pair(evaluator, *separators);
-        if (pair.size() != 2 || !pair[0].is(Kind::string) || !pair[1].is(Kind::string)) fail("tojson() needs two strings as separators");
+        if (pair.size() != 2 || !pair[0].is(Kind::string) || !pair[1].is(Kind::string))
+            fail("tojson() needs two strings as separators");
         style.item_separator = pair[0].string().text();
         style.key_separator = pair[1].string().text();
     }
@@ -178,18 +185,17 @@ Value trim(Evaluator& evaluator, const Value& input, Arguments& arguments) {
 
 Value truncate(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     const Bound bound("truncate", {"length", "killwords", "end", "leeway"}, arguments);
-    check_defined(input);
-    if (!input.is(Kind::string)) fail("truncate() needs a string, not a {}", type_name(input));
     const std::string_view end = bound.string_or(2, "...");
     const std::int64_t length = bound.integer_or(0, 255);
     const std::int64_t leeway = bound.integer_or(3, 5);
     const auto end_length = static_cast<std::int64_t>(count_code_points(end));
     if (length < end_length) fail("truncate() to {} characters has no room for its '{}'", length, end);
     if (leeway < 0) fail("truncate() with a leeway of {}", leeway);
+    const auto size = jinja::length(input);
+    if (size && (*size <= length || *size - length <= leeway)) return input;
+    if (!input.is(Kind::string)) fail("truncate() needs a string, not a {}", type_name(input));
     const String& text = input.string();
     evaluator.step_bytes(text.text().size());
-    const auto size = static_cast<std::int64_t>(text.length());
-    if (size <= length || size - length <= leeway) return input;
     std::string kept = text.text().substr(0, byte_offset(text.text(), static_cast<std::size_t>(length - end_length)));
     if (!bound.truth_or(1, false)) {
         if (const std::size_t space = kept.rfind(' '); space != std::string::npos) kept.resize(space);
@@ -201,7 +207,7 @@ Value url_encode(Evaluator& evaluator, const Value& input, Arguments& arguments)
     const Bound bound("urlencode", {}, arguments);
     Text result(evaluator);
     if (input.is(Kind::string) || !is_iterable(input)) {
-        quote_url(result, to_text(evaluator, input), true);
+        quote_url(result, as_string(evaluator, input).string().text(), true);
         return evaluator.string(result.take());
     }
     const Value pairs = input.is(Kind::dict) ? evaluator.view(input, View::Part::items) : input;
@@ -211,9 +217,9 @@ Value url_encode(Evaluator& evaluator, const Value& input, Arguments& arguments)
         if (parts.size() != 2) fail("urlencode() needs pairs, not {} values", parts.size());
         if (!is_first) result += '&';
         is_first = false;
-        quote_url(result, to_text(evaluator, parts[0]), false);
+        quote_url(result, as_string(evaluator, parts[0]).string().text(), false);
         result += '=';
-        quote_url(result, to_text(evaluator, parts[1]), false);
+        quote_url(result, as_string(evaluator, parts[1]).string().text(), false);
     }
     // A query writes spaces as "+".
     return evaluator.string(replace_text(evaluator, result.view(), "%20", "+", -1));
@@ -238,6 +244,7 @@ Value word_wrap(Evaluator& evaluator, const Value& input, Arguments& arguments) 
     const Bound bound("wordwrap", {"width", "break_long_words", "wrapstring", "break_on_hyphens"}, arguments);
     check_defined(input);
     if (!input.is(Kind::string)) fail("wordwrap() needs a string, not a {}", type_name(input));
+    evaluator.step_bytes(input.string().text().size());
     const std::int64_t width = bound.integer_or(0, 79);
     if (width < 1) fail("wordwrap() to a width of {}", width);
     const std::string_view between = bound.string_or(2, "\n");
@@ -273,7 +280,8 @@ Value xml_attributes(Evaluator& evaluator, const Value& input, Arguments& argume
         result += escaped(evaluator, value);
         result += '"';
     }
-    return evaluator.string((result.size() > 0 && bound.truth_or(0, true) ? " " : "") + result.take());
+    const std::string space = result.size() > 0 && bound.truth_or(0, true) ? " " : "";
+    return evaluator.string(space + result.take());
 }
 
 }  // namespace headroom::text::jinja::filter

@@ -32,10 +32,14 @@ std::string ascii_repr(Runtime& runtime, const Value& value) {
     std::string result;
     for (std::size_t at = 0; at < full.size();) {
         const char32_t c = next_code_point(full, at);
-        if (c < 0x80) result += static_cast<char>(c);
-        else if (c < 0x100) result += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-        else if (c < 0x10000) result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        else result += fmt::format("\\U{:08x}", static_cast<unsigned>(c));
+        if (c < 0x80)
+            result += static_cast<char>(c);
+        else if (c < 0x100)
+            result += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+        else if (c < 0x10000)
+            result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+        else
+            result += fmt::format("\\U{:08x}", static_cast<unsigned>(c));
     }
     return result;
 }
@@ -43,9 +47,14 @@ std::string ascii_repr(Runtime& runtime, const Value& value) {
 class PercentFormatter {
 public:
     PercentFormatter(Runtime& runtime, const Value& format, const Value& values)
-        : runtime_(runtime), text_(format.string().text()), markup_(format.string().is_markup()), values_(values), out_(runtime) {}
+        : runtime_(runtime),
+          text_(format.string().text()),
+          markup_(format.string().is_markup()),
+          values_(values),
+          out_(runtime) {}
 
     Value run() {
+        runtime_.step_bytes(text_.size());
         while (at_ < text_.size()) {
             const std::size_t percent = text_.find('%', at_);
             out_ += text_.substr(at_, percent - at_);
@@ -53,7 +62,9 @@ public:
             at_ = percent + 1;
             conversion();
         }
-        const bool all_used = values_.is(Kind::tuple) ? used_ == values_.list().items().size() : used_ > 0 || values_.is(Kind::dict);
+        // Python counts only what cannot be looked up by key.
+        const bool has_items = values_.is(Kind::dict) || values_.is(Kind::list) || values_.is(Kind::range) || values_.is(Kind::undefined);
+        const bool all_used = values_.is(Kind::tuple) ? used_ == values_.list().items().size() : used_ > 0 || has_items;
         if (!all_used) fail("a % format uses fewer values than it was given");
         return runtime_.string(out_.take(), markup_);
     }
@@ -94,12 +105,18 @@ private:
         bool zero = false;
         for (; at_ < text_.size(); ++at_) {
             const char flag = text_[at_];
-            if (flag == '-') spec.align = '<';
-            else if (flag == '+') spec.sign = '+';
-            else if (flag == ' ') spec.sign = spec.sign == '+' ? '+' : ' ';
-            else if (flag == '#') spec.alternate = true;
-            else if (flag == '0') zero = true;
-            else break;
+            if (flag == '-')
+                spec.align = '<';
+            else if (flag == '+')
+                spec.sign = '+';
+            else if (flag == ' ')
+                spec.sign = spec.sign == '+' ? '+' : ' ';
+            else if (flag == '#')
+                spec.alternate = true;
+            else if (flag == '0')
+                zero = true;
+            else
+                break;
         }
         spec.width = number();
         if (spec.width < 0) {
@@ -120,8 +137,10 @@ private:
         const Value& value = named != nullptr ? *named : next_value();
         if (type == 's' || type == 'r' || type == 'a') {
             std::string text;
-            if (type == 's') text = to_text(runtime_, value);
-            else if (type == 'a') text = ascii_repr(runtime_, value);
+            if (type == 's')
+                text = to_text(runtime_, value);
+            else if (type == 'a')
+                text = ascii_repr(runtime_, value);
             else {
                 Text repr(runtime_);
                 print_repr(runtime_, repr, value);
@@ -184,10 +203,13 @@ private:
 
 class BraceFormatter {
 public:
-    BraceFormatter(Evaluator& evaluator, const Arguments& arguments) : evaluator_(evaluator), runtime_(evaluator), arguments_(arguments) {}
+    // markup: the format is escaped text, and what is put into it gets escaped.
+    BraceFormatter(Evaluator& evaluator, const Arguments& arguments, bool markup)
+        : evaluator_(evaluator), runtime_(evaluator), arguments_(arguments), markup_(markup) {}
 
     void run(Text& out, std::string_view text, int level) {
         if (level > 2) fail("the fields of a format nest too deep");
+        runtime_.step_bytes(text.size());
         for (std::size_t at = 0; at < text.size();) {
             const std::size_t brace = text.find_first_of("{}", at);
             out += text.substr(at, brace - at);
@@ -212,9 +234,12 @@ private:
     void field(Text& out, std::string_view text, int level) {
         std::size_t name_end = 0;
         for (int brackets = 0; name_end < text.size(); ++name_end) {
-            if (text[name_end] == '[') ++brackets;
-            else if (text[name_end] == ']') --brackets;
-            else if (brackets <= 0 && (text[name_end] == '!' || text[name_end] == ':')) break;
+            if (text[name_end] == '[')
+                ++brackets;
+            else if (text[name_end] == ']')
+                --brackets;
+            else if (brackets <= 0 && (text[name_end] == '!' || text[name_end] == ':'))
+                break;
         }
         Value value = lookup(text.substr(0, name_end));
         std::string_view rest = text.substr(name_end);
@@ -231,7 +256,13 @@ private:
         } else if (!rest.empty()) {
             fail("a field of a format has something behind its conversion");
         }
-        write(out, value, spec);
+        if (!markup_) return write(out, value, spec);
+        Text plain(runtime_);
+        write(plain, value, spec);
+        if (value.is(Kind::string) && value.string().is_markup())
+            out += plain.view();
+        else
+            escape_html(out, plain.view());
     }
 
     Value converted(const Value& value, char conversion) {
@@ -257,8 +288,10 @@ private:
                 if (rest[0] != '[' || stop == std::string_view::npos) fail("a field of a format is not well-formed");
                 const std::string_view key = rest.substr(1, stop - 1);
                 std::size_t at = 0;
-                if (!key.empty() && is_digit(key[0])) value = subscript(evaluator_, value, Value(read_number(key, at)));
-                else value = subscript(evaluator_, value, runtime_.string(std::string(key)));
+                if (!key.empty() && is_digit(key[0]))
+                    value = subscript(evaluator_, value, Value(read_number(key, at)));
+                else
+                    value = subscript(evaluator_, value, runtime_.string(std::string(key)));
                 rest.remove_prefix(stop + 1);
             }
             check_defined(value);
@@ -293,7 +326,9 @@ private:
         } else if (is_align(text[0])) {
             spec.align = text[at++];
         }
-        const auto take = [&](std::string_view any) { return at < text.size() && any.find(text[at]) != std::string_view::npos ? text[at++] : '\0'; };
+        const auto take = [&](std::string_view any) {
+            return at < text.size() && any.find(text[at]) != std::string_view::npos ? text[at++] : '\0';
+        };
         if (const char sign = take("+- "); sign != '\0') spec.sign = sign;
         spec.alternate = take("#") != '\0';
         spec.zero = take("0") != '\0';
@@ -322,17 +357,21 @@ private:
     Evaluator& evaluator_;
     Runtime& runtime_;
     const Arguments& arguments_;
+    bool markup_;
     std::size_t next_ = 0;
 };
 
 }  // namespace
 
-Value format_percent(Runtime& runtime, const Value& format, const Value& values) { return PercentFormatter(runtime, format, values).run(); }
+Value format_percent(Runtime& runtime, const Value& format, const Value& values) {
+    return PercentFormatter(runtime, format, values).run();
+}
 
 Value format_braces(Evaluator& evaluator, const Value& format, const Arguments& arguments) {
     Text text(evaluator);
-    BraceFormatter(evaluator, arguments).run(text, format.string().text(), 0);
-    return evaluator.string(text.take(), format.string().is_markup());
+    const bool markup = format.string().is_markup();
+    BraceFormatter(evaluator, arguments, markup).run(text, format.string().text(), 0);
+    return evaluator.string(text.take(), markup);
 }
 
 }  // namespace headroom::text::jinja

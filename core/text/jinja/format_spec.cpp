@@ -48,7 +48,9 @@ std::string real_digits(double value, const FormatSpec& spec) {
     switch (type) {
         case 'e': digits = fmt::format("{:.{}e}", value, precision); break;
         case 'f': digits = fmt::format("{:.{}f}", value, precision); break;
-        default: digits = spec.alternate ? fmt::format("{:#.{}g}", value, precision) : fmt::format("{:.{}g}", value, precision); break;
+        default:
+            digits = spec.alternate ? fmt::format("{:#.{}g}", value, precision) : fmt::format("{:.{}g}", value, precision);
+            break;
     }
     if (type != spec.type && spec.type != '\0') {
         std::transform(digits.begin(), digits.end(), digits.begin(), [](char c) { return c == 'e' ? 'E' : c; });
@@ -100,8 +102,10 @@ void format_number(Runtime& runtime, Text& out, const Value& value, FormatSpec s
         if (spec.alternate && spec.type != '\0' && spec.type != 'd' && spec.type != 'n') prefix = std::string("0") + spec.type;
     }
     if (spec.grouping != '\0') group(digits, spec.grouping);
-    if (negative) prefix.insert(0, "-");
-    else if (spec.sign != '-') prefix.insert(0, 1, spec.sign);
+    if (negative)
+        prefix.insert(0, "-");
+    else if (spec.sign != '-')
+        prefix.insert(0, 1, spec.sign);
     if (spec.zero && spec.align == '\0') {
         spec.fill = "0";
         spec.align = '=';

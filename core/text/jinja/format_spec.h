@@ -14,7 +14,7 @@ struct FormatSpec {
     char align = '\0';  // < > ^ =, or none: numbers to the right, the rest to the left
     char sign = '-';    // -, + or space
     bool alternate = false;
-    bool zero = false;   // fill with zeros behind the sign
+    bool zero = false;     // fill with zeros behind the sign
     char grouping = '\0';  // , or _ between thousands
     std::int64_t width = 0;
     std::int64_t precision = -1;  // none

@@ -1,10 +1,14 @@
 #include "core/text/jinja/from_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include "core/text/jinja/failure.h"
 #include "core/text/jinja/unicode.h"
 
 namespace headroom::text::jinja {
 namespace {
+
+using Json = nlohmann::ordered_json;  // as in chat_template.h
 
 Value convert(Runtime& runtime, const Json& json, int level) {
     if (level > runtime.limits().depth) fail("the chat's data nests more than {} deep", runtime.limits().depth);
@@ -39,6 +43,6 @@ Value convert(Runtime& runtime, const Json& json, int level) {
 
 }  // namespace
 
-Value from_json(Runtime& runtime, const Json& json) { return convert(runtime, json, 1); }
+Value from_json(Runtime& runtime, const nlohmann::ordered_json& json) { return convert(runtime, json, 1); }
 
 }  // namespace headroom::text::jinja

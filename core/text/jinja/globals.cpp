@@ -12,7 +12,8 @@ using Body = Value (*)(Evaluator& evaluator, const Arguments& arguments);
 
 class Function final : public Callable {
 public:
-    Function(Memory* memory, std::string_view name, Body body) : Callable(memory, sizeof(Function), 0), name_(name), body_(body) {}
+    Function(Memory* memory, std::string_view name, Body body)
+        : Callable(memory, sizeof(Function), 0), name_(name), body_(body) {}
     [[nodiscard]] Value call(Evaluator& evaluator, Arguments& arguments) const override { return body_(evaluator, arguments); }
     [[nodiscard]] std::string description() const override { return fmt::format("<function {}>", name_); }
 
@@ -69,6 +70,7 @@ Value raise_exception(Evaluator& evaluator, const Arguments& arguments) {
 Value strftime_now(Evaluator& evaluator, const Arguments& arguments) {
     const Bound bound("strftime_now", {"format"}, arguments);
     const std::string_view format = bound.string(0);
+    evaluator.step_bytes(format.size());
     evaluator.check_size(format.size() * 16);  // no conversion gives more for its two characters
     return evaluator.string(strftime(format, evaluator.now()));
 }
@@ -127,7 +129,8 @@ Value cycler(Evaluator& evaluator, const Arguments& arguments) {
 // joiner(separator): nothing at the first call, then the separator.
 class Joiner final : public Callable {
 public:
-    Joiner(Memory* memory, Value separator) : Callable(memory, sizeof(Joiner), separator.depth() + 1), separator_(std::move(separator)) {}
+    Joiner(Memory* memory, Value separator)
+        : Callable(memory, sizeof(Joiner), separator.depth() + 1), separator_(std::move(separator)) {}
     [[nodiscard]] Value call(Evaluator& evaluator, Arguments& arguments) const override {
         const Bound bound("joiner", {}, arguments);
         return std::exchange(used_, true) ? separator_ : evaluator.character("");
@@ -145,8 +148,13 @@ Value joiner(Evaluator& evaluator, const Arguments& arguments) {
 }
 
 constexpr std::pair<std::string_view, Body> kFunctions[] = {
-    {"range", range},   {"dict", dict},     {"namespace", name_space},             {"cycler", cycler},
-    {"joiner", joiner}, {"raise_exception", raise_exception}, {"strftime_now", strftime_now},
+    {"range", range},
+    {"dict", dict},
+    {"namespace", name_space},
+    {"cycler", cycler},
+    {"joiner", joiner},
+    {"raise_exception", raise_exception},
+    {"strftime_now", strftime_now},
 };
 
 }  // namespace

@@ -8,8 +8,8 @@ namespace headroom::text::jinja {
 namespace {
 
 std::string unescape(std::string_view text) {
-    static constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""},
-                                                                               {"apos", "'"}, {"nbsp", "\u00A0"}};
+    static constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"amp", "&"},   {"lt", "<"},   {"gt", ">"},
+                                                                               {"quot", "\""}, {"apos", "'"}, {"nbsp", "\u00A0"}};
     std::string result;
     while (!text.empty()) {
         if (text[0] != '&') {
@@ -89,10 +89,12 @@ std::string strip_tags(std::string_view text) {
 
 void quote_url(Text& out, std::string_view text, bool keep_slash) {
     for (const char c : text) {
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
-                           c == '~' || (c == '/' && keep_slash);
-        if (plain) out += c;
-        else out += fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+                           c == '_' || c == '~' || (c == '/' && keep_slash);
+        if (plain)
+            out += c;
+        else
+            out += fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
     }
 }
 

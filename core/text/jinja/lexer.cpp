@@ -186,10 +186,14 @@ private:
                 return;
             }
             const char c = source_[at_];
-            if (is_digit(c)) number();
-            else if (is_word(c)) name();
-            else if (c == '\'' || c == '"') string(c);
-            else symbol(open);
+            if (is_digit(c))
+                number();
+            else if (is_word(c))
+                name();
+            else if (c == '\'' || c == '"')
+                string(c);
+            else
+                symbol(open);
         }
     }
 
@@ -226,7 +230,8 @@ private:
                 is_real = true;
             }
             if (end < source_.size() && (source_[end] == 'e' || source_[end] == 'E')) {
-                const std::size_t exponent = end + 1 < source_.size() && (source_[end + 1] == '+' || source_[end + 1] == '-') ? end + 2 : end + 1;
+                const std::size_t exponent =
+                    end + 1 < source_.size() && (source_[end + 1] == '+' || source_[end + 1] == '-') ? end + 2 : end + 1;
                 if (exponent < source_.size() && is_digit(source_[exponent])) {
                     end = digits_end(exponent, 10);
                     is_real = true;
@@ -324,9 +329,10 @@ private:
     }
 
     void symbol(std::string& open) {
-        static constexpr std::string_view kSymbols[] = {"**", "//", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]",
-                                                        "(",  ")",  "{",  "}",  ">",  "<",  "=", ".", ":", "|", ",", ";"};
-        const auto* found = std::find_if(std::begin(kSymbols), std::end(kSymbols), [&](std::string_view s) { return looking_at(s); });
+        static constexpr std::string_view kSymbols[] = {"**", "//", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
+                                                        "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
+        const auto* found =
+            std::find_if(std::begin(kSymbols), std::end(kSymbols), [&](std::string_view s) { return looking_at(s); });
         if (found == std::end(kSymbols)) {
             std::size_t behind = 0;
             const std::string_view all = rest();
@@ -334,9 +340,12 @@ private:
             fail_at(line_, "unexpected character '{}'", all.substr(0, behind));
         }
         const char c = found->front();
-        if (c == '(') open += ')';
-        else if (c == '[') open += ']';
-        else if (c == '{') open += '}';
+        if (c == '(')
+            open += ')';
+        else if (c == '[')
+            open += ']';
+        else if (c == '{')
+            open += '}';
         else if (c == ')' || c == ']' || c == '}') {
             if (open.empty()) fail_at(line_, "'{}' closes nothing", c);
             if (open.back() != c) fail_at(line_, "'{}' where '{}' was expected", c, open.back());

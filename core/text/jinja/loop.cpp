@@ -33,7 +33,11 @@ private:
 }  // namespace
 
 LoopObject::LoopObject(Memory* memory, const syntax::For& loop, ScopePtr around, Items items, int depth)
-    : Callable(memory, sizeof(LoopObject), depth_of(items)), loop_(loop), around_(std::move(around)), items_(std::move(items)), depth_(depth) {}
+    : Callable(memory, sizeof(LoopObject), depth_of(items)),
+      loop_(loop),
+      around_(std::move(around)),
+      items_(std::move(items)),
+      depth_(depth) {}
 
 void LoopObject::finish() const noexcept {
     is_over_ = true;

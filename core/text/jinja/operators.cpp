@@ -6,6 +6,7 @@
 #include "core/text/jinja/failure.h"
 #include "core/text/jinja/format.h"
 #include "core/text/jinja/html.h"
+#include "core/text/jinja/search.h"
 #include "core/text/jinja/unicode.h"
 
 namespace headroom::text::jinja {
@@ -106,8 +107,10 @@ Value add_strings(Runtime& runtime, const String& a, const String& b) {
     const bool markup = a.is_markup() || b.is_markup();
     Text text(runtime);
     const auto append = [&](const String& part) {
-        if (markup && !part.is_markup()) escape_html(text, part.text());
-        else text += part.text();
+        if (markup && !part.is_markup())
+            escape_html(text, part.text());
+        else
+            text += part.text();
     };
     append(a);
     append(b);
@@ -132,9 +135,9 @@ Value repeat(Runtime& runtime, const Value& value, std::int64_t times) {
     return value.is(Kind::list) ? runtime.list(std::move(result)) : runtime.tuple(std::move(result));
 }
 
-// Where slicing starts, how it steps and how many items it gives, as Python's slice.indices has it.
+// Where slicing starts and stops, how it steps and how many items it gives, as Python's slice.indices has it.
 struct SliceRange {
-    std::int64_t start, step, count;
+    std::int64_t start, stop, step, count;
 };
 
 SliceRange slice_range(std::int64_t length, const Value& start, const Value& stop, const Value& step) {
@@ -148,17 +151,19 @@ SliceRange slice_range(std::int64_t length, const Value& start, const Value& sto
     const auto clip = [&](const Value& value, std::int64_t fallback) {
         if (value.is(Kind::none)) return fallback;
         std::int64_t index = integer(value);
-        if (index < 0) index = index < -length ? -1 : index + length;
-        else if (index >= length) return by > 0 ? length : length - 1;
+        if (index < 0)
+            index = index < -length ? -1 : index + length;
+        else if (index >= length)
+            return by > 0 ? length : length - 1;
         return index < 0 && by > 0 ? std::int64_t{0} : index;
     };
     const std::int64_t first = clip(start, by > 0 ? 0 : length - 1);
     const std::int64_t last = clip(stop, by > 0 ? length : -1);
     const std::int64_t distance = by > 0 ? last - first : first - last;
-    if (distance <= 0) return {first, by, 0};
+    if (distance <= 0) return {first, last, by, 0};
     // The size of the step, where -2^63 has none: anything beyond the length is one item.
     const std::int64_t size = by == INT64_MIN ? INT64_MAX : std::abs(by);
-    return {first, by, (distance - 1) / size + 1};
+    return {first, last, by, (distance - 1) / size + 1};
 }
 
 const char* symbol(syntax::Operator operation) noexcept {
@@ -183,25 +188,6 @@ std::vector<Value> characters(Runtime& runtime, const std::string& text) {
     }
     return items;
 }
-
-// Knuth, Morris, Pratt: visits each place of `needle` until `found` says stop.
-template <class Found>
-void search(std::string_view text, std::string_view needle, std::size_t from, Found found) {
-    std::vector<std::size_t> border(needle.size() + 1, 0);
-    for (std::size_t i = 1, length = 0; i < needle.size(); ++i) {
-        while (length > 0 && needle[i] != needle[length]) length = border[length];
-        if (needle[i] == needle[length]) ++length;
-        border[i + 1] = length;
-    }
-    std::size_t matched = 0;
-    for (std::size_t at = from; at < text.size(); ++at) {
-        while (matched > 0 && (matched == needle.size() || text[at] != needle[matched])) matched = border[matched];
-        if (text[at] == needle[matched]) ++matched;
-        if (matched == needle.size() && found(at + 1 - needle.size())) return;
-    }
-}
-
-constexpr std::size_t kShortNeedle = 32;  // up to here the library's search is as good
 
 }  // namespace
 
@@ -241,7 +227,7 @@ bool equal(Runtime& runtime, const Value& a, const Value& b) {
     if (a.object() == b.object()) return true;
     switch (a.kind()) {
         case Kind::string:
-            runtime.step(std::min(a.string().text().size(), b.string().text().size()) / 256);
+            runtime.step_copy(std::min(a.string().text().size(), b.string().text().size()));
             return a.string().text() == b.string().text();
         case Kind::list:
         case Kind::tuple: {
@@ -279,7 +265,7 @@ std::partial_ordering order(Runtime& runtime, const Value& a, const Value& b) {
     check_defined(b);
     if (a.is_number() && b.is_number()) return compare_numbers(a, b);
     if (a.is(Kind::string) && b.is(Kind::string)) {
-        runtime.step(std::min(a.string().text().size(), b.string().text().size()) / 256);
+        runtime.step_copy(std::min(a.string().text().size(), b.string().text().size()));
         return a.string().text() <=> b.string().text();
     }
     if (a.is_sequence() && a.kind() == b.kind()) {
@@ -395,9 +381,12 @@ Items::Items(Runtime& runtime, const Value& value) {
             runtime.check_items(dict.entries().size());
             own_.reserve(dict.entries().size());
             for (const auto& [key, item] : dict.entries()) {
-                if (part == View::Part::keys) own_.push_back(key);
-                else if (part == View::Part::values) own_.push_back(item);
-                else own_.push_back(runtime.tuple({key, item}));
+                if (part == View::Part::keys)
+                    own_.push_back(key);
+                else if (part == View::Part::values)
+                    own_.push_back(item);
+                else
+                    own_.push_back(runtime.tuple({key, item}));
             }
             break;
         }
@@ -419,20 +408,17 @@ Value slice(Runtime& runtime, const Value& value, const Value& start, const Valu
     const SliceRange part = slice_range(*size, start, stop, step);
     if (value.is(Kind::range)) {
         const RangeObject& range = value.range();
-        std::vector<Value> numbers;
-        runtime.check_items(static_cast<std::uint64_t>(part.count));
         std::int64_t new_step = 0;
-        if (__builtin_mul_overflow(range.step(), part.step, &new_step)) new_step = 1;  // then there is at most one number
-        const std::int64_t first = part.count == 0 ? range.start() : range.at(part.start);
-        const std::int64_t last = part.count == 0 ? first : first + (part.count - 1) * new_step;
-        return runtime.range(first, part.count == 0 ? first : last + (new_step > 0 ? 1 : -1), new_step);
+        if (__builtin_mul_overflow(range.step(), part.step, &new_step)) too_large();
+        return runtime.range(range.at(part.start), range.at(part.stop), new_step);
     }
     if (value.is_sequence()) {
         const auto& items = value.list().items();
         runtime.check_items(static_cast<std::uint64_t>(part.count));
         std::vector<Value> result;
         result.reserve(static_cast<std::size_t>(part.count));
-        for (std::int64_t i = 0; i < part.count; ++i) result.push_back(items[static_cast<std::size_t>(part.start + i * part.step)]);
+        for (std::int64_t i = 0; i < part.count; ++i)
+            result.push_back(items[static_cast<std::size_t>(part.start + i * part.step)]);
         return value.is(Kind::list) ? runtime.list(std::move(result)) : runtime.tuple(std::move(result));
     }
     const String& string = value.string();
@@ -459,26 +445,6 @@ Value slice(Runtime& runtime, const Value& value, const Value& start, const Valu
         result.append(text, starts[index], starts[index + 1] - starts[index]);
     }
     return runtime.string(std::move(result), string.is_markup());
-}
-
-std::size_t find_text(std::string_view text, std::string_view needle, std::size_t from) {
-    if (needle.size() <= kShortNeedle) return text.find(needle, from);
-    std::size_t place = std::string_view::npos;
-    search(text, needle, from, [&](std::size_t at) {
-        place = at;
-        return true;
-    });
-    return place;
-}
-
-std::size_t find_last_text(std::string_view text, std::string_view needle) {
-    if (needle.size() <= kShortNeedle) return text.rfind(needle);
-    std::size_t place = std::string_view::npos;
-    search(text, needle, 0, [&](std::size_t at) {
-        place = at;
-        return false;
-    });
-    return place;
 }
 
 }  // namespace headroom::text::jinja

@@ -53,9 +53,4 @@ private:
 // Fails with an undefined value's message.
 void check_defined(const Value& value);
 
-// The first place of `needle` at or behind byte `from`, in time linear in both; npos where there is none.
-[[nodiscard]] std::size_t find_text(std::string_view text, std::string_view needle, std::size_t from);
-// The last one.
-[[nodiscard]] std::size_t find_last_text(std::string_view text, std::string_view needle);
-
 }  // namespace headroom::text::jinja

@@ -90,11 +90,14 @@ private:
     std::size_t at_ = 0;
     int depth_;
     int nesting_ = 0;
+    int links_ = 0;  // of chains like a.b[0](1)|f in this tag: each link holds the one before it, which is nesting too
+    void count_link();
     // Unknown filters and tests. Inside of an if they are errors only once they are reached, and are taken off here again.
     std::vector<Failure> unknown_;
-    int loops_ = 0;        // inside a loop of this macro: break and continue are allowed
+    int loops_ = 0;  // inside a loop of this macro: break and continue are allowed
     std::unordered_map<std::string, syntax::NameId> ids_;
     std::vector<int> mentions_;  // of each name so far, as a variable that is read
+    int loop_assignments_ = 0;   // of the name `loop`
     syntax::Template template_;
 };
 

@@ -25,7 +25,8 @@ ExpressionPtr Parser::tuple_or_expression(bool with_condition, bool parenthesise
     bool is_tuple = false;
     const auto at_end = [&] {
         const TokenType type = current().type;
-        return type == TokenType::variable_end || type == TokenType::block_end || at_symbol(")") || (!with_condition && at_name("recursive"));
+        return type == TokenType::variable_end || type == TokenType::block_end || at_symbol(")") ||
+               (!with_condition && at_name("recursive"));
     };
     while (true) {
         if (!items.empty()) expect_symbol(",");
@@ -76,8 +77,8 @@ ExpressionPtr Parser::negation() {
 
 ExpressionPtr Parser::comparison() {
     static constexpr std::pair<std::string_view, Comparison> kSymbols[] = {
-        {"==", Comparison::equal}, {"!=", Comparison::not_equal}, {"<=", Comparison::less_equal},
-        {">=", Comparison::greater_equal}, {"<", Comparison::less}, {">", Comparison::greater}};
+        {"==", Comparison::equal},         {"!=", Comparison::not_equal}, {"<=", Comparison::less_equal},
+        {">=", Comparison::greater_equal}, {"<", Comparison::less},       {">", Comparison::greater}};
     const int line = current().line;
     ExpressionPtr first = sum();
     Compare node;
@@ -229,27 +230,32 @@ ExpressionPtr Parser::primary() {
     unexpected("an expression");
 }
 
-// Each of a chain like a.b.c[0](1)|f holds the one before it: the chain counts as nesting.
+void Parser::count_link() {
+    constexpr int kLinksPerLevel = 10;
+    if (++links_ > kLinksPerLevel * depth_)
+        fail_at(current().line, "a tag with more than {} attributes, calls and filters", kLinksPerLevel * depth_);
+}
+
 ExpressionPtr Parser::postfix(ExpressionPtr operand) {
-    int links = 0;
     while (at_symbol(".") || at_symbol("[") || at_symbol("(")) {
-        if (++links > depth_) fail_at(current().line, "a chain of more than {} attributes, subscripts and calls", depth_);
+        count_link();
         operand = at_symbol("(") ? call(std::move(operand)) : subscript(std::move(operand));
     }
     return operand;
 }
 
 ExpressionPtr Parser::filters_and_tests(ExpressionPtr operand) {
-    int links = 0;
     while (true) {
-        if (++links > depth_) fail_at(current().line, "a chain of more than {} filters", depth_);
         if (skip_symbol("|")) {
+            count_link();
             const int line = current().line;
             FilterCall filter = filter_call();
             operand = make(line, Filter{std::move(operand), std::move(filter)});
         } else if (at_name("is")) {
+            count_link();
             operand = test(std::move(operand));
         } else if (at_symbol("(")) {
+            count_link();
             operand = call(std::move(operand));
         } else {
             return operand;
@@ -262,7 +268,8 @@ ExpressionPtr Parser::subscript(ExpressionPtr operand) {
     if (skip_symbol(".")) {
         const Token& name = next();
         if (name.type == TokenType::name) return make(line, Attribute{std::move(operand), name.text});
-        if (name.type != TokenType::integer) fail_at(name.line, "a name or a number was expected behind '.', not {}", describe(name));
+        if (name.type != TokenType::integer)
+            fail_at(name.line, "a name or a number was expected behind '.', not {}", describe(name));
         return make(line, Subscript{std::move(operand), make(line, Literal{Value(name.integer)})});
     }
     expect_symbol("[");

@@ -8,6 +8,12 @@ namespace headroom::text::jinja {
 
 using namespace syntax;
 
+namespace {
+
+constexpr std::size_t kMostParameters = 255;
+
+}  // namespace
+
 Parser::Parser(std::string_view source, int depth) : tokens_(tokenize(source)), depth_(depth) {}
 
 Template Parser::run() {
@@ -25,7 +31,9 @@ Parser::Nested::Nested(Parser& parser) : parser_(parser) {
     ++parser.nesting_;
 }
 
-bool Parser::at_symbol(std::string_view symbol) const noexcept { return current().type == TokenType::symbol && current().text == symbol; }
+bool Parser::at_symbol(std::string_view symbol) const noexcept {
+    return current().type == TokenType::symbol && current().text == symbol;
+}
 bool Parser::at_name(std::string_view name) const noexcept { return current().type == TokenType::name && current().text == name; }
 
 const Token& Parser::next() noexcept {
@@ -46,7 +54,9 @@ bool Parser::skip_name(std::string_view name) noexcept {
     return true;
 }
 
-void Parser::unexpected(std::string_view expected) const { fail_at(current().line, "expected {}, found {}", expected, describe(current())); }
+void Parser::unexpected(std::string_view expected) const {
+    fail_at(current().line, "expected {}, found {}", expected, describe(current()));
+}
 
 const Token& Parser::expect(TokenType type, std::string_view what) {
     if (current().type != type) unexpected(what);
@@ -76,6 +86,7 @@ Body Parser::body(std::initializer_list<std::string_view> ends, std::string_view
             case TokenType::data: result.push_back({token.line, Data{next().text}}); break;
             case TokenType::variable_begin: {
                 next();
+                links_ = 0;
                 ExpressionPtr value = tuple_or_expression(true);
                 expect(TokenType::variable_end, "'}}'");
                 result.push_back({token.line, Output{std::move(value)}});
@@ -89,29 +100,42 @@ Body Parser::body(std::initializer_list<std::string_view> ends, std::string_view
                 expect(TokenType::block_end, "'%}'");
                 break;
             default:
-                if (ends.size() > 0) fail_at(opener_line, "this '{}' has no end: '{}' is missing", opener, *std::prev(ends.end()));
+                if (ends.size() > 0)
+                    fail_at(opener_line, "this '{}' has no end: '{}' is missing", opener, *std::prev(ends.end()));
                 return result;
         }
     }
 }
 
 void Parser::statement(Body& result) {
+    links_ = 0;
     const Token& tag = next();
     const int line = tag.line;
     const std::string& name = tag.text;
-    if (name == "set") result.push_back(set(line));
-    else if (name == "if") result.push_back(if_block(line));
-    else if (name == "for") result.push_back(for_loop(line));
-    else if (name == "macro") result.push_back(macro(line));
-    else if (name == "call") result.push_back(call_block(line));
-    else if (name == "filter") result.push_back(filter_block(line));
-    else if (name == "with") result.push_back(with(line));
-    else if (name == "print") print(result);
-    else if (name == "generation" || name == "block" || name == "autoescape") result.push_back(scoped(line, name));
+    if (name == "set")
+        result.push_back(set(line));
+    else if (name == "if")
+        result.push_back(if_block(line));
+    else if (name == "for")
+        result.push_back(for_loop(line));
+    else if (name == "macro")
+        result.push_back(macro(line));
+    else if (name == "call")
+        result.push_back(call_block(line));
+    else if (name == "filter")
+        result.push_back(filter_block(line));
+    else if (name == "with")
+        result.push_back(with(line));
+    else if (name == "print")
+        print(result);
+    else if (name == "generation" || name == "block" || name == "autoescape")
+        result.push_back(scoped(line, name));
     else if (name == "break" || name == "continue") {
         if (loops_ == 0) fail_at(line, "'{}' outside of a loop", name);
-        if (name == "break") result.push_back({line, Break{}});
-        else result.push_back({line, Continue{}});
+        if (name == "break")
+            result.push_back({line, Break{}});
+        else
+            result.push_back({line, Continue{}});
     } else if (name == "include" || name == "import" || name == "from" || name == "extends") {
         fail_at(line, "'{}' is not possible: a chat template is one file", name);
     } else {
@@ -138,6 +162,7 @@ Target Parser::target_item() {
     Target result;
     result.line = name.line;
     result.name = intern(name.text);
+    if (result.name == template_.loop) ++loop_assignments_;
     return result;
 }
 
@@ -198,12 +223,8 @@ Statement Parser::if_block(int line) {
 
 Statement Parser::for_loop(int line) {
     For node;
+    const int assignments = loop_assignments_;
     node.target = target(false);
-    const auto check = [&](const auto& self, const Target& part) -> void {
-        if (part.name == template_.loop) fail_at(part.line, "'loop' cannot be the variable of a loop");
-        for (const Target& item : part.items) self(self, item);
-    };
-    check(check, node.target);
     if (!skip_name("in")) unexpected("'in'");
     node.items = tuple_or_expression(false);
     if (skip_name("if")) node.condition = expression();
@@ -221,6 +242,7 @@ Statement Parser::for_loop(int line) {
         node.otherwise = body({"endfor"}, "for", line);
         next();
     }
+    if (loop_assignments_ != assignments) fail_at(line, "this loop assigns to 'loop', which is its own variable");
     return {line, std::move(node)};
 }
 
@@ -244,11 +266,13 @@ void Parser::parameters(Macro& macro) {
         if (!macro.parameters.empty()) expect_symbol(",");
         const Token& name = expect(TokenType::name, "the name of a parameter");
         check_assignable(name);
+        if (macro.parameters.size() >= kMostParameters) fail_at(name.line, "more than {} parameters", kMostParameters);
         for (const Parameter& other : macro.parameters) {
             if (other.text == name.text) fail_at(name.line, "two parameters are named '{}'", name.text);
         }
         Parameter parameter{intern(name.text), name.text, nullptr};
-        if (skip_symbol("=")) parameter.fallback = expression();
+        if (skip_symbol("="))
+            parameter.fallback = expression();
         else if (!macro.parameters.empty() && macro.parameters.back().fallback) {
             fail_at(name.line, "the parameter '{}' needs a default value, because the one before it has one", name.text);
         }
@@ -270,6 +294,11 @@ void Parser::macro_body(Macro& macro, std::string_view end, std::string_view tag
     const auto declares = [&](NameId name) {
         return std::any_of(macro.parameters.begin(), macro.parameters.end(), [&](const Parameter& p) { return p.name == name; });
     };
+    for (const Parameter& parameter : macro.parameters) {
+        if (parameter.name == template_.caller && !parameter.fallback && count(template_.caller) != callers) {
+            fail_at(line, "the parameter 'caller' has to be left out or be given a default value");
+        }
+    }
     macro.uses_caller = count(template_.caller) != callers && !declares(template_.caller);
     macro.uses_varargs = count(template_.varargs) != varargs && !declares(template_.varargs);
     macro.uses_kwargs = count(template_.kwargs) != kwargs && !declares(template_.kwargs);

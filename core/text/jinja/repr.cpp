@@ -19,13 +19,20 @@ void print_string_repr(Text& out, std::string_view text) {
         if (c == static_cast<char32_t>(quote) || c == '\\') {
             out += '\\';
             out += static_cast<char>(c);
-        } else if (c == '\n') out += "\\n";
-        else if (c == '\r') out += "\\r";
-        else if (c == '\t') out += "\\t";
-        else if (is_printable(c)) out += text.substr(start, at - start);
-        else if (c < 0x100) out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-        else if (c < 0x10000) out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        else out += fmt::format("\\U{:08x}", static_cast<unsigned>(c));
+        } else if (c == '\n')
+            out += "\\n";
+        else if (c == '\r')
+            out += "\\r";
+        else if (c == '\t')
+            out += "\\t";
+        else if (is_printable(c))
+            out += text.substr(start, at - start);
+        else if (c < 0x100)
+            out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+        else if (c < 0x10000)
+            out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+        else
+            out += fmt::format("\\U{:08x}", static_cast<unsigned>(c));
     }
     out += quote;
 }
@@ -36,7 +43,8 @@ public:
     Printer(Runtime& runtime, Text& out) : runtime_(runtime), out_(out) {}
 
     void repr(const Value& value, int level) {
-        if (level > runtime_.limits().depth) fail("a value that nests more than {} deep cannot be printed", runtime_.limits().depth);
+        if (level > runtime_.limits().depth)
+            fail("a value that nests more than {} deep cannot be printed", runtime_.limits().depth);
         runtime_.step();
         switch (value.kind()) {
             case Kind::undefined: out_ += "Undefined"; break;
@@ -46,6 +54,7 @@ public:
             case Kind::real: out_ += real_repr(value.real()); break;
             case Kind::string:
                 if (value.string().is_markup()) out_ += "Markup(";
+                runtime_.step_bytes(value.string().text().size());
                 print_string_repr(out_, value.string().text());
                 if (value.string().is_markup()) out_ += ')';
                 break;
@@ -142,8 +151,10 @@ std::string real_repr(double value) {
 void print_repr(Runtime& runtime, Text& out, const Value& value) { Printer(runtime, out).repr(value, 0); }
 
 void print(Runtime& runtime, Text& out, const Value& value) {
-    if (value.is(Kind::string)) out += value.string().text();
-    else if (!value.is(Kind::undefined)) print_repr(runtime, out, value);
+    if (value.is(Kind::string))
+        out += value.string().text();
+    else if (!value.is(Kind::undefined))
+        print_repr(runtime, out, value);
 }
 
 std::string to_text(Runtime& runtime, const Value& value) {

@@ -35,6 +35,7 @@ Value Runtime::checked(Kind kind, std::shared_ptr<const Object> object) const {
 
 Value Runtime::string(std::string text, bool markup) {
     check_size(text.size());
+    step_copy(text.size());
     if (text.size() <= 1 && !markup) return character(text);
     return {Kind::string, std::make_shared<const String>(&memory_, std::move(text), markup)};
 }
@@ -53,8 +54,12 @@ Value Runtime::character(std::string_view text) {
     return known;
 }
 
-Value Runtime::list(std::vector<Value> items) { return checked(Kind::list, std::make_shared<const List>(&memory_, std::move(items))); }
-Value Runtime::tuple(std::vector<Value> items) { return checked(Kind::tuple, std::make_shared<const List>(&memory_, std::move(items))); }
+Value Runtime::list(std::vector<Value> items) {
+    return checked(Kind::list, std::make_shared<const List>(&memory_, std::move(items)));
+}
+Value Runtime::tuple(std::vector<Value> items) {
+    return checked(Kind::tuple, std::make_shared<const List>(&memory_, std::move(items)));
+}
 
 Value Runtime::group(Value key, Value items) {
     std::vector<Value> pair;
@@ -81,9 +86,8 @@ Value Runtime::dict(std::vector<Entry> entries) {
     for (const Entry& entry : entries) check_key(entry.first);
     std::vector<std::uint32_t> sorted(entries.size());
     std::iota(sorted.begin(), sorted.end(), 0u);
-    std::stable_sort(sorted.begin(), sorted.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return compare_keys(entries[a].first, entries[b].first) < 0;
-    });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return compare_keys(entries[a].first, entries[b].first) < 0; });
     bool repeated = false;
     for (std::size_t i = 1; i < sorted.size() && !repeated; ++i) {
         repeated = compare_keys(entries[sorted[i - 1]].first, entries[sorted[i]].first) == 0;
@@ -120,7 +124,8 @@ Value Runtime::range(std::int64_t start, std::int64_t stop, std::int64_t step_si
     const bool empty = step_size > 0 ? start >= stop : start <= stop;
     const std::uint64_t length = empty ? 0 : (distance - 1) / size + 1;
     if (length > kLongestRange) fail("range() with more than {} numbers", kLongestRange);
-    return {Kind::range, std::make_shared<const RangeObject>(&memory_, start, stop, step_size, static_cast<std::int64_t>(length))};
+    return {Kind::range,
+            std::make_shared<const RangeObject>(&memory_, start, stop, step_size, static_cast<std::int64_t>(length))};
 }
 
 Value Runtime::iterator(std::vector<Value> items) {
@@ -134,16 +139,21 @@ Value Runtime::name_space() {
 }
 
 Value Runtime::undefined(std::string message) {
+    step_copy(message.size());
     return {Kind::undefined, std::make_shared<const String>(&memory_, std::move(message), false)};
 }
 
 void Text::repeat(std::string_view part, std::uint64_t times) {
     if (part.empty() || times == 0) return;
-    if (times > runtime_->limits().output_bytes) times = runtime_->limits().output_bytes + 1;
-    runtime_->check_size(text_.size() + times * part.size());
-    runtime_->step(times * part.size() / 256);
-    text_.reserve(text_.size() + times * part.size());
-    for (std::uint64_t i = 0; i < times; ++i) text_ += part;
+    // A number of times that is too large for any text would overflow the product.
+    const std::uint64_t most = std::min(times, runtime_.limits().output_bytes + 1);
+    make_room(most * part.size());
+    if (part.size() == 1) {
+        text_.append(most, part[0]);
+        return;
+    }
+    text_.reserve(text_.size() + most * part.size());
+    for (std::uint64_t i = 0; i < most; ++i) text_ += part;
 }
 
 }  // namespace headroom::text::jinja

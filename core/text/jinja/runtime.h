@@ -8,11 +8,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "core/text/chat_template.h"
 #include "core/text/jinja/failure.h"
 #include "core/text/jinja/value.h"
+#include "core/text/template_limits.h"
 
 namespace headroom::text::jinja {
 
@@ -28,8 +29,10 @@ public:
         if (count > steps_left_) out_of_steps();
         steps_left_ -= count;
     }
-    // Work on that many bytes of text.
-    void step_bytes(std::size_t bytes) { step(bytes / 256 + 1); }
+    // Work on that many bytes of text, each looked at.
+    void step_bytes(std::size_t bytes) { step(bytes / 32 + 1); }
+    // The copying of that many bytes.
+    void step_copy(std::size_t bytes) { step(bytes / 256); }
     // Fails where a text of that many bytes is too large.
     void check_size(std::uint64_t bytes) const {
         if (bytes > limits_.output_bytes) too_long();
@@ -81,10 +84,12 @@ private:
 // A text being made, within the limits.
 class Text {
 public:
-    explicit Text(Runtime& runtime) noexcept : runtime_(&runtime) {}
+    explicit Text(Runtime& runtime) noexcept : runtime_(runtime) {}
+    ~Text() { runtime_.memory().give_back(text_.size()); }
+    Text(const Text&) = delete;
+    Text& operator=(const Text&) = delete;
     Text& operator+=(std::string_view part) {
-        runtime_->check_size(text_.size() + part.size());
-        runtime_->step(part.size() / 256);
+        make_room(part.size());
         text_ += part;
         return *this;
     }
@@ -92,10 +97,20 @@ public:
     void repeat(std::string_view part, std::uint64_t times);
     [[nodiscard]] std::size_t size() const noexcept { return text_.size(); }
     [[nodiscard]] const std::string& view() const noexcept { return text_; }
-    [[nodiscard]] std::string take() { return std::move(text_); }
+    [[nodiscard]] std::string take() noexcept {
+        runtime_.memory().give_back(text_.size());
+        return std::exchange(text_, {});
+    }
 
 private:
-    Runtime* runtime_;
+    // Counts that many bytes more, before they are there.
+    void make_room(std::uint64_t bytes) {
+        runtime_.check_size(text_.size() + bytes);
+        runtime_.step_copy(bytes);
+        runtime_.memory().take(bytes);
+    }
+
+    Runtime& runtime_;
     std::string text_;
 };
 

@@ -99,11 +99,14 @@ public:
             if (percent == std::string_view::npos) break;
             std::size_t next = percent + 1;
             char flag = '\0';
-            while (next < format.size() && std::string_view("-_0^#").find(format[next]) != std::string_view::npos) flag = format[next++];
+            while (next < format.size() && std::string_view("-_0^#").find(format[next]) != std::string_view::npos)
+                flag = format[next++];
             if (next < format.size() && (format[next] == 'E' || format[next] == 'O')) ++next;  // other digits and eras: none here
             const auto text = next < format.size() ? convert(format[next], flag) : std::nullopt;
-            if (!text) result += format.substr(percent, next + 1 - percent);
-            else result += *text;
+            if (!text)
+                result += format.substr(percent, next + 1 - percent);
+            else
+                result += *text;
             at = next + 1;
         }
         return result;

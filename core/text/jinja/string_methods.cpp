@@ -11,6 +11,7 @@
 #include "core/text/jinja/html.h"
 #include "core/text/jinja/operators.h"
 #include "core/text/jinja/repr.h"
+#include "core/text/jinja/search.h"
 #include "core/text/jinja/strings.h"
 #include "core/text/jinja/unicode.h"
 
@@ -26,10 +27,11 @@ Value same_kind(Evaluator& evaluator, const Value& self, std::string text) {
 
 // An argument that meets escaped text is escaped too.
 std::string argument_text(Evaluator& evaluator, const Value& self, const Value& argument) {
-    if (!argument.is(Kind::string)) fail("a string was expected, not a {}", type_name(argument));
-    if (!self.string().is_markup() || argument.string().is_markup()) return argument.string().text();
+    if (!argument.is(Kind::string) && !self.string().is_markup()) fail("a string was expected, not a {}", type_name(argument));
+    if (argument.is(Kind::string) && (!self.string().is_markup() || argument.string().is_markup()))
+        return argument.string().text();
     Text escaped(evaluator);
-    escape_html(escaped, argument.string().text());
+    escape_html(escaped, to_text(evaluator, argument));
     return escaped.take();
 }
 
@@ -42,13 +44,16 @@ Value mapped(Evaluator& evaluator, const Value& self, const Arguments& arguments
 
 std::string title(std::string_view text) {
     std::string result;
-    bool in_word = false;
+    std::size_t word = 0;  // where the letters began that are not yet written
     for (std::size_t at = 0; at < text.size();) {
+        const std::size_t start = at;
         const char32_t c = next_code_point(text, at);
-        append_code_point(result, in_word ? to_lower(c) : to_upper(c));
-        in_word = is_upper(c) || is_lower(c);
+        if (is_upper(c) || is_lower(c)) continue;
+        result += capitalized(text.substr(word, start - word));
+        result += text.substr(start, at - start);
+        word = at;
     }
-    return result;
+    return result + capitalized(text.substr(word));
 }
 
 std::string swap_case(std::string_view text) {
@@ -84,9 +89,9 @@ Value split(Evaluator& evaluator, const Value& self, const Arguments& arguments)
     evaluator.step_bytes(text.size());
     const std::int64_t limit = bound.integer_or(1, -1);
     const std::size_t most = limit < 0 ? SIZE_MAX : static_cast<std::size_t>(limit);
-    if (bound.get(0) == nullptr || bound.get(0)->is(Kind::none)) return parts_list(evaluator, self, split_spaces(text, most, FromRight));
-    check_defined(*bound.get(0));
-    const std::string separator = argument_text(evaluator, self, *bound.get(0));
+    if (bound.get(0) == nullptr || bound.get(0)->is(Kind::none))
+        return parts_list(evaluator, self, split_spaces(text, most, FromRight));
+    const std::string_view separator = bound.string(0);
     if (separator.empty()) fail("split() with an empty separator");
     return parts_list(evaluator, self, split_text(evaluator, text, separator, most, FromRight));
 }
@@ -102,7 +107,7 @@ Value partition(Evaluator& evaluator, const Value& self, const Arguments& argume
     const Bound bound("partition", {"/sep"}, arguments);
     const std::string& text = text_of(self);
     evaluator.step_bytes(text.size());
-    const std::string separator = argument_text(evaluator, self, bound.required(0));
+    const std::string separator(bound.string(0));
     if (separator.empty()) fail("partition() with an empty separator");
     const std::size_t place = FromRight ? find_last_text(text, separator) : find_text(text, separator, 0);
     const auto part = [&](std::string value) { return same_kind(evaluator, self, std::move(value)); };
@@ -112,7 +117,8 @@ Value partition(Evaluator& evaluator, const Value& self, const Arguments& argume
     return evaluator.tuple({part(text.substr(0, place)), part(separator), part(text.substr(place + separator.size()))});
 }
 
-// The part of a text between two code point indices, as count, find and startswith take them; nothing where it is empty the wrong way.
+// The part of a text between two code point indices, as count, find and startswith take them; nothing where it is empty the wrong
+// way.
 struct Window {
     std::string_view text;
     std::size_t first = 0;  // code points before it
@@ -138,7 +144,9 @@ Value find(Evaluator& evaluator, const Value& self, const Arguments& arguments) 
     const std::string_view needle = bound.string(0);
     evaluator.step_bytes(text_of(self).size());
     const Window part = window(self, bound, 1);
-    const std::size_t place = !part.is_valid ? std::string_view::npos : FromRight ? find_last_text(part.text, needle) : find_text(part.text, needle, 0);
+    const std::size_t place = !part.is_valid ? std::string_view::npos
+                              : FromRight    ? find_last_text(part.text, needle)
+                                             : find_text(part.text, needle, 0);
     if (place != std::string_view::npos) {
         return Value(static_cast<std::int64_t>(part.first + count_code_points(part.text.substr(0, place))));
     }
@@ -164,12 +172,14 @@ Value starts_or_ends_with(Evaluator& evaluator, const Value& self, const Argumen
     if (bound.get(1) != nullptr) evaluator.step_bytes(text_of(self).size());
     const Window part = bound.get(1) != nullptr ? window(self, bound, 1) : Window{text_of(self)};
     const auto matches = [&](const Value& candidate) {
-        if (!candidate.is(Kind::string)) fail("startswith() and endswith() need a string or a tuple of strings, not a {}", type_name(candidate));
+        if (!candidate.is(Kind::string))
+            fail("startswith() and endswith() need a string or a tuple of strings, not a {}", type_name(candidate));
         const std::string& affix = candidate.string().text();
         return part.is_valid && (End ? part.text.ends_with(affix) : part.text.starts_with(affix));
     };
     if (!wanted.is(Kind::tuple)) return Value(matches(wanted));
     const auto& candidates = wanted.list().items();
+    evaluator.step(candidates.size());
     return Value(std::any_of(candidates.begin(), candidates.end(), matches));
 }
 
@@ -218,6 +228,7 @@ Value zfill(Evaluator& evaluator, const Value& self, const Arguments& arguments)
 Value expand_tabs(Evaluator& evaluator, const Value& self, const Arguments& arguments) {
     const Bound bound("expandtabs", {"tabsize"}, arguments);
     const std::int64_t size = bound.integer_or(0, 8);
+    evaluator.step_bytes(text_of(self).size());
     Text result(evaluator);
     std::int64_t column = 0;
     const std::string& text = text_of(self);
@@ -247,7 +258,9 @@ Value remove_affix(Evaluator& evaluator, const Value& self, const Arguments& arg
     return same_kind(evaluator, self, Prefix ? text.substr(affix.size()) : text.substr(0, text.size() - affix.size()));
 }
 
-Value format_method(Evaluator& evaluator, const Value& self, const Arguments& arguments) { return format_braces(evaluator, self, arguments); }
+Value format_method(Evaluator& evaluator, const Value& self, const Arguments& arguments) {
+    return format_braces(evaluator, self, arguments);
+}
 
 Value format_map(Evaluator& evaluator, const Value& self, const Arguments& arguments) {
     const Bound bound("format_map", {"/mapping"}, arguments);
@@ -294,9 +307,10 @@ Value is_printable_method(Evaluator& evaluator, const Value& self, const Argumen
     return Value(true);
 }
 
-Value is_identifier(Evaluator&, const Value& self, const Arguments& arguments) {
+Value is_identifier(Evaluator& evaluator, const Value& self, const Arguments& arguments) {
     const Bound bound("isidentifier", {}, arguments);
     const std::string& text = text_of(self);
+    evaluator.step_bytes(text.size());
     for (std::size_t at = 0; at < text.size();) {
         const bool first = at == 0;
         const char32_t c = next_code_point(text, at);
@@ -384,7 +398,8 @@ constexpr NamedMethod kMethods[] = {
 }  // namespace
 
 Method find_string_method(std::string_view name) noexcept {
-    const auto* found = std::lower_bound(std::begin(kMethods), std::end(kMethods), name, [](const NamedMethod& m, std::string_view n) { return m.name < n; });
+    const auto* found = std::lower_bound(std::begin(kMethods), std::end(kMethods), name,
+                                         [](const NamedMethod& m, std::string_view n) { return m.name < n; });
     return found != std::end(kMethods) && found->name == name ? found->method : nullptr;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/text/jinja/failure.h"
 #include "core/text/jinja/operators.h"
+#include "core/text/jinja/search.h"
 #include "core/text/jinja/unicode.h"
 
 namespace headroom::text::jinja {
@@ -32,7 +33,8 @@ std::vector<std::string_view> split_spaces(std::string_view text, std::size_t mo
     return parts;
 }
 
-std::vector<std::string_view> split_text(Runtime& runtime, std::string_view text, std::string_view separator, std::size_t most, bool from_right) {
+std::vector<std::string_view> split_text(Runtime& runtime, std::string_view text, std::string_view separator, std::size_t most,
+                                         bool from_right) {
     std::vector<std::size_t> places;
     if (from_right) {
         // Cuts from the right may lie elsewhere than those from the left ("aaa" at "aa"): search in the mirror.
@@ -86,7 +88,8 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
     return lines;
 }
 
-std::string replace_text(Runtime& runtime, std::string_view text, std::string_view from, std::string_view to, std::int64_t count) {
+std::string replace_text(Runtime& runtime, std::string_view text, std::string_view from, std::string_view to,
+                         std::int64_t count) {
     runtime.step_bytes(text.size());
     std::uint64_t left = count < 0 ? UINT64_MAX : static_cast<std::uint64_t>(count);
     Text result(runtime);
@@ -151,7 +154,8 @@ std::string capitalized(std::string_view text) {
     const std::string first = upper(text.substr(0, at));
     std::size_t behind = 0;  // of one letter: "ß" at the start becomes "Ss"
     static_cast<void>(next_code_point(first, behind));
-    return first.substr(0, behind) + lower(std::string_view(first).substr(behind)) + lower(text).substr(lower(text.substr(0, at)).size());
+    return first.substr(0, behind) + lower(std::string_view(first).substr(behind)) +
+           lower(text).substr(lower(text.substr(0, at)).size());
 }
 
 bool has_case(std::string_view text, bool upper_case) {

@@ -114,8 +114,8 @@ struct Compare {  // first < b <= c: each is compared with its neighbour
 
 struct Expression {
     int line = 0;
-    std::variant<Literal, Name, ListLiteral, DictLiteral, Attribute, Subscript, Slice, Call, Filter, Test, Conditional, Not, Negate, Logical,
-                 Concat, Arithmetic, Compare>
+    std::variant<Literal, Name, ListLiteral, DictLiteral, Attribute, Subscript, Slice, Call, Filter, Test, Conditional, Not,
+                 Negate, Logical, Concat, Arithmetic, Compare>
         node;
 };
 

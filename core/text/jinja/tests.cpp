@@ -31,12 +31,15 @@ bool is_escaped(const Value& value) { return value.is(Kind::string) && value.str
 
 // What has a length and items by number or key; an undefined value counts, as in Jinja.
 bool is_sequence(const Value& value) {
-    return value.is(Kind::string) || value.is_sequence() || value.is(Kind::dict) || value.is(Kind::range) || value.is(Kind::undefined);
+    return value.is(Kind::string) || value.is_sequence() || value.is(Kind::dict) || value.is(Kind::range) ||
+           value.is(Kind::undefined);
 }
 
 bool is_callable(const Value& value) { return value.is(Kind::callable) || value.is(Kind::undefined); }
 
-Value remainder(Evaluator& evaluator, const Value& value, std::int64_t by) { return arithmetic(evaluator, syntax::Operator::modulo, value, Value(by)); }
+Value remainder(Evaluator& evaluator, const Value& value, std::int64_t by) {
+    return arithmetic(evaluator, syntax::Operator::modulo, value, Value(by));
+}
 
 bool is_even(Evaluator& evaluator, const Value& input, Arguments& arguments) {
     const Bound bound("even", {}, arguments);
@@ -132,8 +135,8 @@ constexpr NamedTest kTests[] = {
 }  // namespace
 
 TestFunction find_test(std::string_view name) noexcept {
-    const auto* found =
-        std::lower_bound(std::begin(kTests), std::end(kTests), name, [](const NamedTest& t, std::string_view n) { return t.name < n; });
+    const auto* found = std::lower_bound(std::begin(kTests), std::end(kTests), name,
+                                         [](const NamedTest& t, std::string_view n) { return t.name < n; });
     return found != std::end(kTests) && found->name == name ? found->function : nullptr;
 }
 

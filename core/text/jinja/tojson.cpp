@@ -41,6 +41,7 @@ private:
     }
 
     void string(std::string_view text) {
+        runtime_.step_bytes(text.size());
         out_ += '"';
         for (std::size_t at = 0; at < text.size();) {
             const std::size_t start = at;
@@ -54,11 +55,15 @@ private:
                 case '\f': out_ += "\\f"; break;
                 case '\b': out_ += "\\b"; break;
                 default:
-                    if (c < 0x20) unit(c);
+                    if (c < 0x20)
+                        unit(c);
                     else if (c < 0x80 || !style_.ensure_ascii || is_plain_mark(text.substr(start, at - start))) {
-                        if (c == 0x7F && style_.ensure_ascii) unit(c);
-                        else out_ += text.substr(start, at - start);
-                    } else if (c < 0x10000) unit(c);
+                        if (c == 0x7F && style_.ensure_ascii)
+                            unit(c);
+                        else
+                            out_ += text.substr(start, at - start);
+                    } else if (c < 0x10000)
+                        unit(c);
                     else {
                         unit(0xD800 + ((c - 0x10000) >> 10));
                         unit(0xDC00 + ((c - 0x10000) & 0x3FF));

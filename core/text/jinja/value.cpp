@@ -137,7 +137,8 @@ int compare_keys(const Value& a, const Value& b) noexcept {
     return sign(std::compare_three_way{}(a.object(), b.object()));
 }
 
-View::View(Memory* memory, const Value& dict, Part part) : Object(memory, sizeof(View), dict.depth() + 1), dict_(dict), part_(part) {}
+View::View(Memory* memory, const Value& dict, Part part)
+    : Object(memory, sizeof(View), dict.depth() + 1), dict_(dict), part_(part) {}
 
 RangeObject::RangeObject(Memory* memory, std::int64_t start, std::int64_t stop, std::int64_t step, std::int64_t length)
     : Object(memory, sizeof(RangeObject), 0), start_(start), stop_(stop), step_(step), length_(length) {}
@@ -166,8 +167,10 @@ const Value* Namespace::find(std::string_view name) const noexcept {
 }
 
 void Namespace::set(std::string_view name, Value value) {
-    if (const Value* found = find(name)) *const_cast<Value*>(found) = std::move(value);
-    else entries_.emplace_back(name, std::move(value));
+    if (const Value* found = find(name))
+        *const_cast<Value*>(found) = std::move(value);
+    else
+        entries_.emplace_back(name, std::move(value));
 }
 
 std::optional<Value> Callable::attribute(Evaluator&, std::string_view) const { return std::nullopt; }

@@ -28,7 +28,7 @@ enum class Kind : std::uint8_t {
     list,
     tuple,
     dict,
-    view,        // dict.keys(), dict.values(), dict.items()
+    view,  // dict.keys(), dict.values(), dict.items()
     range,
     iterator,    // what map, select, … return: runs through once
     name_space,  // namespace(…)
@@ -91,8 +91,8 @@ public:
     [[nodiscard]] bool boolean() const noexcept { return scalar_.boolean; }
     [[nodiscard]] std::int64_t integer() const noexcept { return kind_ == Kind::boolean ? scalar_.boolean : scalar_.integer; }
     [[nodiscard]] double real() const noexcept { return kind_ == Kind::real ? scalar_.real : static_cast<double>(integer()); }
-    [[nodiscard]] const String& string() const noexcept;      // also an undefined value's message
-    [[nodiscard]] const List& list() const noexcept;          // list and tuple
+    [[nodiscard]] const String& string() const noexcept;  // also an undefined value's message
+    [[nodiscard]] const List& list() const noexcept;      // list and tuple
     [[nodiscard]] const Dict& dict() const noexcept;
     [[nodiscard]] const View& view() const noexcept;
     [[nodiscard]] const RangeObject& range() const noexcept;
@@ -183,7 +183,11 @@ public:
     [[nodiscard]] std::int64_t stop() const noexcept { return stop_; }
     [[nodiscard]] std::int64_t step() const noexcept { return step_; }
     [[nodiscard]] std::int64_t length() const noexcept { return length_; }
-    [[nodiscard]] std::int64_t at(std::int64_t index) const noexcept { return start_ + index * step_; }
+    // Also one place before and behind, where it may wrap around.
+    [[nodiscard]] std::int64_t at(std::int64_t index) const noexcept {
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(start_) +
+                                         static_cast<std::uint64_t>(index) * static_cast<std::uint64_t>(step_));
+    }
 
 private:
     std::int64_t start_, stop_, step_, length_;
