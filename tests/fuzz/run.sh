@@ -14,6 +14,14 @@ if [ ${#names[@]} -eq 0 ]; then
 fi
 
 mkdir -p build
+# Debian's llvm-symbolizer has no version in its name where only one is installed.
+for symbolizer in llvm-symbolizer-19 llvm-symbolizer; do
+    if [ -z "${ASAN_SYMBOLIZER_PATH:-}" ] && command -v "$symbolizer" > /dev/null; then
+        ASAN_SYMBOLIZER_PATH=$(command -v "$symbolizer")
+        export ASAN_SYMBOLIZER_PATH
+    fi
+done
+
 cmake --preset fuzz > build/fuzz-configure.log 2>&1 || { cat build/fuzz-configure.log; exit 2; }
 cmake --build --preset fuzz --target fuzzers
 seeds=build/fuzz/seeds

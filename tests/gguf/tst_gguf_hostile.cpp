@@ -206,6 +206,10 @@ private slots:
         row("overlapping tensors",
             RawFile(2, 0).tensor("a", {4}, TensorType::f32, 32).tensor("b", {9}, TensorType::f32, 0).data(96), invalid,
             "in tensor \"a\" (byte 24): its data overlap those of tensor \"b\"");
+        row("overlapping by a byte",
+            RawFile(2, 1).pair("general.alignment", ValueType::u32, 8u).tensor("a", {9}, TensorType::i8, 0).tensor("b", {1}, TensorType::i8, 8)
+                .data(16, 8),
+            invalid, "in tensor \"b\" (byte 90): its data overlap those of tensor \"a\"");
         row("two tensors in one place",
             RawFile(2, 0).tensor("a", {4}, TensorType::f32, 0).tensor("b", {4}, TensorType::f32, 0).data(96), invalid,
             "in tensor \"b\" (byte 57): its data overlap those of tensor \"a\"");

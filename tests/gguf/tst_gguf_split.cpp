@@ -153,6 +153,8 @@ private slots:
                                                 ": its metadata say that it is part 2 of 3, its name says part 2 of 2");
         write_part(part("a", 2, 2), {}, {}, {}, "y");
         QVERIFY(error_of(part("a", 1, 2)).contains("it is part 1 of 1, its name says part 2 of 2"));
+        write_part(part("a", 2, 2), 0, 2, 2, "y");
+        QVERIFY(error_of(part("a", 1, 2)).contains("it is part 1 of 2, its name says part 2 of 2"));
         write_part(part("a", 2, 2), 1, 2, 2, "x");
         QVERIFY(error_of(part("a", 1, 2)).endsWith("in tensor \"x\": there are two tensors of this name"));
         write_part(part("a", 2, 2), 1, 2, 3, "y");
