@@ -1,5 +1,5 @@
 // Times the CPU operators on shapes of real models: bench_compute [threads] [filter]. Weights are cycled through enough copies that
-// they come from memory, as in a decode step.
+// they come from memory, as in a decode step; "cached" is one copy again and again.
 
 #include <algorithm>
 #include <chrono>
@@ -33,10 +33,10 @@ double typical_seconds(Work work) {
     return times[times.size() / 10];
 }
 
-void bench_matmul(ThreadPool& pool, const Layout& layout, std::int64_t rows, std::int64_t cols, std::int64_t tokens) {
+void bench_matmul(ThreadPool& pool, const Layout& layout, std::int64_t rows, std::int64_t cols, std::int64_t tokens, bool cached) {
     Random random(1);
     const std::int64_t bytes = rows * (cols / layout.elements) * layout.bytes;
-    const std::int64_t copies = tokens >= 64 ? 1 : std::max<std::int64_t>(1, (96 << 20) / bytes);
+    const std::int64_t copies = cached || tokens >= 64 ? 1 : std::max<std::int64_t>(1, (96 << 20) / bytes);
     static std::string made;
     static std::vector<RandomMatrix> w;
     const std::string key = fmt::format("{} {} {} {}", layout.name, rows, cols, copies);
@@ -58,7 +58,8 @@ void bench_matmul(ThreadPool& pool, const Layout& layout, std::int64_t rows, std
         const Product product{w[static_cast<std::size_t>(round % copies)].matrix, y.data(), rows};
         matmul(pool, {&product, 1}, activations);
     });
-    fmt::print("matmul {:6} {:6} x {:5}, {:3} tokens: {:9.1f} us {:6.1f} GB/s {:7.1f} GMAC/s\n", layout.name, rows, cols, tokens, seconds * 1e6,
+    fmt::print("matmul {:6} {:6} x {:5}, {:3} tokens{}: {:9.1f} us {:6.1f} GB/s {:7.1f} GMAC/s\n", layout.name, rows, cols, tokens,
+               cached ? ", cached" : "        ", seconds * 1e6,
                static_cast<double>(bytes) / seconds / 1e9, static_cast<double>(rows * cols * tokens) / seconds / 1e9);
 }
 
@@ -74,7 +75,8 @@ int main(int argc, char** argv) {
         fmt::print("{}, {} threads\n", target, threads);
         for (const Layout& layout : layouts()) {
             if (!filter.empty() && filter != layout.name) continue;
-            for (const std::int64_t tokens : {1, 4, 512}) bench_matmul(pool, layout, 3072, 1024, tokens);
+            bench_matmul(pool, layout, 3072, 1024, 1, true);
+            for (const std::int64_t tokens : {1, 2, 4, 8, 512}) bench_matmul(pool, layout, 3072, 1024, tokens, false);
         }
     });
     return 0;

@@ -61,13 +61,13 @@ void multiply_rows(const Tile& tile, std::int64_t row, const Group* groups, std:
     const std::byte* ahead = pointers[kRows - 1] + w.row_bytes;  // the next tile
     for (std::int64_t b = 0; b < blocks;) {
         const int in_panel = kSuper ? 1 : static_cast<int>(std::min<std::int64_t>(8, blocks - b));
-        for (int i = 0; i < kRows * in_panel * Type::kBytes; i += static_cast<int>(kCacheLine)) __builtin_prefetch(ahead + i);
-        ahead += kRows * in_panel * Type::kBytes;
         if constexpr (kSuper) {
-            Type::unpack(pointers, panel);
+            Type::unpack({pointers, ahead}, panel);
+            ahead += kRows * Type::kBytes;
         } else {
             for (int j = 0; j < in_panel; ++j) {
-                Type::unpack(pointers, panel, j);
+                Type::unpack({pointers, ahead}, panel, j);
+                ahead += kRows * Type::kBytes;
                 HEADROOM_UNROLL
                 for (int r = 0; r < kRows; ++r) pointers[r] += Type::kBytes;
             }

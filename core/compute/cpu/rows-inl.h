@@ -32,8 +32,18 @@ HWY_INLINE Quad each(const Quad& a, const Quad& b, F f) {
     return {f(a.v, b.v)};
 }
 
+// The addresses of a vector's blocks.
+using BlockPointers = const std::byte* const*;
+// How far ahead rows are fetched: they lie one behind the other, so this reaches into the next ones.
+constexpr std::ptrdiff_t kAhead = 4096;
+// Fetches as many bytes as a load at `offset` of each block takes.
+HWY_INLINE void fetch_ahead(BlockPointers blocks, std::ptrdiff_t offset) {
+    if (kParts == 4 || offset % 32 < 16) __builtin_prefetch(blocks[0] + kAhead + kParts * offset, 0, kToSecondLevel);
+}
+
 #if HWY_TARGET == HWY_AVX3_DL
-HWY_INLINE VU load_blocks(RowPointers blocks, std::ptrdiff_t offset) {
+HWY_INLINE VU load_blocks(BlockPointers blocks, std::ptrdiff_t offset) {
+    fetch_ahead(blocks, offset);
     const auto load_part = [&](int i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(blocks[i] + offset)); };
     const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(load_part(0)), load_part(1), 1);
     const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(load_part(2)), load_part(3), 1);
@@ -58,7 +68,8 @@ HWY_INLINE VF every_part_of_four(const float* four_scales, int) {
 }
 HWY_INLINE VI saturated_pairs(VI a, VI b) { return VI{_mm512_packs_epi32(a.raw, b.raw)}; }
 #else
-HWY_INLINE VU load_blocks(RowPointers blocks, std::ptrdiff_t offset) {
+HWY_INLINE VU load_blocks(BlockPointers blocks, std::ptrdiff_t offset) {
+    fetch_ahead(blocks, offset);
     const auto load_part = [&](int i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(blocks[i] + offset)); };
     return VU{_mm256_inserti128_si256(_mm256_castsi128_si256(load_part(0)), load_part(1), 1)};
 }
@@ -82,7 +93,8 @@ HWY_INLINE VF every_part_of_four(const float* four_scales, int vector) {
 
 struct RowPieces {
     using Piece = Quad;
-    static HWY_INLINE Quad load(RowPointers blocks, std::ptrdiff_t offset) { return {load_blocks(blocks, offset)}; }
+    using Pointers = BlockPointers;
+    static HWY_INLINE Quad load(BlockPointers blocks, std::ptrdiff_t offset) { return {load_blocks(blocks, offset)}; }
 };
 
 // ---- Heads: the integer scales of blocks as int16, in the order of sub-blocks, and the halves ----
@@ -102,7 +114,7 @@ struct RowHeadQ4K {
     static constexpr int kDword = 0;
     static HWY_INLINE VF d(VU halves) { return halves_to_floats(mask(halves, 0xffff)); }
     static HWY_INLINE VF dmin(VU halves) { return halves_to_floats(hn::ShiftRight<16>(halves)); }
-    static HWY_INLINE void read(RowPointers blocks, Head& out) {
+    static HWY_INLINE void read(BlockPointers blocks, Head& out) {
         static constexpr std::int8_t kScaleOrder[16] = {0, -1, 1, -1, 2, -1, 3, -1, 8, -1, 9, -1, 10, -1, 11, -1};
         static constexpr std::int8_t kMinOrder[16] = {4, -1, 5, -1, 6, -1, 7, -1, 12, -1, 13, -1, 14, -1, 15, -1};
         out.halves = load_blocks(blocks, 0);
@@ -131,14 +143,14 @@ struct RowHeadAtEnd {
 };
 template <>
 struct RowHead<TypeQ6K> : RowHeadAtEnd {
-    static HWY_INLINE void read(RowPointers blocks, Head& out) {
+    static HWY_INLINE void read(BlockPointers blocks, Head& out) {
         widen(load_blocks(blocks, Q6K::kScales), out);
         out.halves = load_blocks(blocks, Q6K::kD - 14);
     }
 };
 template <>
 struct RowHead<TypeQ3K> : RowHeadAtEnd {
-    static HWY_INLINE void read(RowPointers blocks, Head& out) {
+    static HWY_INLINE void read(BlockPointers blocks, Head& out) {
         static constexpr std::int8_t kLowOrder[16] = {2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5, 6, 7, 8, 9};
         static constexpr std::int8_t kHighOrder[16] = {10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13};
         out.halves = load_blocks(blocks, Q3K::kScales - 2);
@@ -154,7 +166,7 @@ struct RowHead<TypeQ2K> {
     static constexpr int kDword = 3;
     static HWY_INLINE VF d(VU halves) { return halves_to_floats(mask(halves, 0xffff)); }
     static HWY_INLINE VF dmin(VU halves) { return halves_to_floats(hn::ShiftRight<16>(halves)); }
-    static HWY_INLINE void read(RowPointers blocks, Head& out) {
+    static HWY_INLINE void read(BlockPointers blocks, Head& out) {
         const VU bytes = load_blocks(blocks, Q2K::kScales);
         out.scales[0] = widen_signed_lower(low_nibbles(bytes));
         out.scales[1] = widen_signed_upper(low_nibbles(bytes));
@@ -168,7 +180,7 @@ struct RowHead<TypeIq4Xs> {
     static constexpr int kDword = 0;
     static HWY_INLINE VF d(VU halves) { return halves_to_floats(mask(halves, 0xffff)); }
     static HWY_INLINE VF dmin(VU) { return hn::Zero(DF()); }
-    static HWY_INLINE void read(RowPointers blocks, Head& out) {
+    static HWY_INLINE void read(BlockPointers blocks, Head& out) {
         static constexpr std::int8_t kLowOrder[16] = {4, -1, 4, -1, 5, -1, 5, -1, 6, -1, 6, -1, 7, -1, 7, -1};
         static constexpr std::int8_t kHighOrder[16] = {2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3};
         const DI d;
@@ -217,7 +229,7 @@ HWY_INLINE VI add_dot(VI sum, VU codes, const std::int8_t* x) {
 }
 // Integer products of a superblock with its scales. x: the first byte of the vector's parts in Quad256::q.
 template <class Type>
-HWY_INLINE VI scaled_products(RowPointers blocks, const VI (&scales)[2], const std::int8_t* x) {
+HWY_INLINE VI scaled_products(BlockPointers blocks, const VI (&scales)[2], const std::int8_t* x) {
     constexpr int kSums = 256 / Type::kWidth;
     VI sums[kSums];
     HEADROOM_UNROLL
@@ -244,7 +256,7 @@ HWY_INLINE VI scaled_products(RowPointers blocks, const VI (&scales)[2], const s
     return total;
 }
 template <class Type>
-HWY_INLINE VI plain_products(RowPointers blocks, const std::int8_t* x) {
+HWY_INLINE VI plain_products(BlockPointers blocks, const std::int8_t* x) {
     VI sum = hn::Zero(DI());
     Type::template codes<RowPieces>(blocks, [&](int k, Quad v) { sum = add_dot<Type>(sum, v.v, x + k / 16 * 64); });
     return sum;
@@ -258,7 +270,7 @@ HWY_INLINE __m256i pair_products(VU codes, const std::int8_t* x) {
     else return _mm256_maddubs_epi16(codes.raw, v);
 }
 template <class Type>
-HWY_INLINE VI scaled_products(RowPointers blocks, const VI (&scales)[2], const std::int8_t* x) {
+HWY_INLINE VI scaled_products(BlockPointers blocks, const VI (&scales)[2], const std::int8_t* x) {
     // Sixteenths whose sums may share 16 bits.
     constexpr int kStep = Type::kSigned ? 16 : Type::kWidth;
     constexpr int kSums = 256 / kStep;
@@ -277,7 +289,7 @@ HWY_INLINE VI scaled_products(RowPointers blocks, const VI (&scales)[2], const s
     return total;
 }
 template <class Type>
-HWY_INLINE VI plain_products(RowPointers blocks, const std::int8_t* x) {
+HWY_INLINE VI plain_products(BlockPointers blocks, const std::int8_t* x) {
     const VI ones = VI{_mm256_set1_epi16(1)};
     VI total = hn::Zero(DI());
     if constexpr (Type::kSigned) {
@@ -386,8 +398,6 @@ HWY_INLINE VF block_values(const std::byte* const (&blocks)[4][kParts], const Qu
 template <class Type, class QuadType>
 HWY_INLINE void multiply_four_rows(const Matrix& w, std::int64_t row, const QuadType* x, std::int64_t step, float* y) {
     constexpr std::int64_t kBlockElements = std::is_same_v<QuadType, Quad256> ? kSuperblock : kBlock;
-    // How far ahead rows are fetched: rows lie one behind the other, so this reaches into the next ones.
-    constexpr std::ptrdiff_t kAhead = 4096;
     const std::int64_t rows = std::min<std::int64_t>(4, w.rows - row);
     const std::int64_t blocks = w.cols / kBlockElements;
     const std::byte* bases[4];
@@ -405,10 +415,6 @@ HWY_INLINE void multiply_four_rows(const Matrix& w, std::int64_t row, const Quad
                 const std::int64_t offset = std::min(b + v * kParts + i, blocks - 1) * Type::kBytes;
                 HEADROOM_UNROLL
                 for (int r = 0; r < 4; ++r) pointers[r][i] = bases[r] + offset;
-            }
-            HEADROOM_UNROLL
-            for (int r = 0; r < 4; ++r) {
-                for (int i = 0; i < kParts * Type::kBytes; i += static_cast<int>(kCacheLine)) __builtin_prefetch(pointers[r][0] + kAhead + i);
             }
             sums[v] = hn::Add(sums[v], block_values<Type>(pointers, *x, v));
         }
