@@ -38,7 +38,7 @@ json SimGpu::healthy() { return {{"cuda", json::array({json::object()})}, {"hip"
 
 json SimGpu::with_faults(json faults, json calls) {
     json description = healthy();
-    description["faults"] = std::move(faults);
+    if (!faults.is_null()) description["faults"] = std::move(faults);
     description["calls"] = std::move(calls);
     return description;
 }

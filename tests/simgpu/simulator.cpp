@@ -1,7 +1,9 @@
 #include "tests/simgpu/simulator.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <sstream>
 #include <thread>
 
@@ -115,7 +117,7 @@ bool Simulator::reset(const char* description) {
     for (const auto& rule : config.value("calls", json::array())) {
         rules.push_back({rule.value("function", ""), rule.value("call", std::uint64_t(0)), rule.value("action", "fail"), rule.value("code", 1)});
     }
-    write_sysfs();
+    make_sysfs();
     return true;
 }
 
@@ -186,18 +188,26 @@ void Simulator::charge(Kind kind, int index, std::int64_t bytes) {
 }
 
 void Simulator::write_sysfs() {
-    if (sysfs.empty()) return;
+    for (auto& d : hip) {
+        if (!d.used_file) continue;
+        d.used_file->seekp(0);
+        *d.used_file << std::setw(20) << d.used() << std::endl;
+    }
+}
+
+void Simulator::make_sysfs() {
+    if (sysfs.empty() || hip.empty()) return;
     std::error_code code;
-    for (const auto& d : hip) {
-        const std::filesystem::path folder = std::filesystem::path(sysfs) / "bus/pci/devices" / d.bus;
+    const std::filesystem::path root = sysfs;
+    std::filesystem::create_directories(root / "module/amdgpu", code);
+    std::ofstream(root / "module/amdgpu/version") << driver_version << '\n';
+    for (auto& d : hip) {
+        const auto folder = root / "bus/pci/devices" / d.bus;
         std::filesystem::create_directories(folder, code);
         std::ofstream(folder / "mem_info_vram_total") << d.total << '\n';
-        std::ofstream(folder / "mem_info_vram_used") << d.used() << '\n';
+        d.used_file = std::make_shared<std::ofstream>(folder / "mem_info_vram_used");
     }
-    if (!hip.empty()) {
-        std::filesystem::create_directories(std::filesystem::path(sysfs) / "module/amdgpu", code);
-        std::ofstream(std::filesystem::path(sysfs) / "module/amdgpu/version") << driver_version << '\n';
-    }
+    write_sysfs();
 }
 
 int Simulator::allocate(Kind kind, DevicePointer* pointer, std::size_t bytes) {

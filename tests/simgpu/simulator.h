@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -64,6 +65,7 @@ struct Device {
     std::uint64_t total = 0, other = 0, own = 0;
     std::uint64_t granularity_min = 2 << 20, granularity_rec = 2 << 20;
     bool integrated = false, vmm = true;
+    std::shared_ptr<std::ofstream> used_file;  // its counter in sysfs
     [[nodiscard]] std::uint64_t used() const { return std::min(total, other + own); }
 };
 
@@ -186,6 +188,7 @@ public:
     int module_function(const std::pair<std::string, const Kernel*>** function, Module* module, const char* name);
     int launch(const std::pair<std::string, const Kernel*>* function, const SimLaunch& launch, Stream* stream, void** parameters);
 
+    void make_sysfs();   // the counters of HIP devices; the caller holds the mutex
     void write_sysfs();  // the counters of HIP devices; the caller holds the mutex
     void register_kernel(const char* name, SimKernel kernel, std::vector<std::size_t> sizes);
 

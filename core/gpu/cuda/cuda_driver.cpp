@@ -26,8 +26,11 @@ Result<std::unique_ptr<Driver>> CudaDriver::load(const SearchPath& path) {
     Own own;
     const auto& library = loaded.library;
     own.device_get = library.function<decltype(own.device_get)>("cuDeviceGet");
-    own.device_uuid = library.function<decltype(own.device_uuid)>("cuDeviceGetUuid_v2");
-    if (!own.device_uuid) own.device_uuid = library.function<decltype(own.device_uuid)>("cuDeviceGetUuid");
+    own.device_uuid = library.function<decltype(own.device_uuid)>(own.device_uuid_name);
+    if (!own.device_uuid) {
+        own.device_uuid_name = "cuDeviceGetUuid";
+        own.device_uuid = library.function<decltype(own.device_uuid)>(own.device_uuid_name);
+    }
     own.device_luid = library.function<decltype(own.device_luid)>("cuDeviceGetLuid");
     own.retain_context = library.function<decltype(own.retain_context)>("cuDevicePrimaryCtxRetain");
     own.release_context = library.function<decltype(own.release_context)>("cuDevicePrimaryCtxRelease_v2");
@@ -47,7 +50,8 @@ CudaDriver::CudaDriver(Loaded loaded, const Own& own) : Driver(Backend::cuda, st
 
 CudaDriver::~CudaDriver() {
     for (std::size_t i = 0; i < contexts_.size(); ++i) {
-        if (contexts_[i]) own_.release_context(static_cast<int>(i));
+        // A second try where the first one fails: nothing else can be done here.
+        if (contexts_[i] && own_.release_context(static_cast<int>(i)) != abi::success) own_.release_context(static_cast<int>(i));
     }
 }
 
@@ -71,7 +75,7 @@ Result<> CudaDriver::find_devices(const SearchPath& path) {
         HR_CHECK(check("cuDeviceGet", own_.device_get(&device, ordinal), ordinal));
         HR_TRY(auto info, describe(device));
         unsigned char uuid[16] = {};
-        HR_CHECK(check("cuDeviceGetUuid", own_.device_uuid(uuid, device), device));
+        HR_CHECK(check(own_.device_uuid_name, own_.device_uuid(uuid, device), device));
         info.uuid = format_uuid(uuid);
         info.driver = kernel_driver;
         info.runtime = fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);

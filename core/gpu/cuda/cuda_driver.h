@@ -20,6 +20,7 @@ private:
     struct Own {  // what HIP does not have, or has in another form
         int (*device_get)(int* device, int ordinal) = nullptr;
         int (*device_uuid)(unsigned char* bytes, int device) = nullptr;
+        const char* device_uuid_name = "cuDeviceGetUuid_v2";  // older drivers have the first version alone
         int (*device_luid)(char* luid, unsigned* nodes, int device) = nullptr;
         int (*retain_context)(Context* context, int device) = nullptr;
         int (*release_context)(int device) = nullptr;

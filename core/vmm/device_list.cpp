@@ -1,0 +1,78 @@
+#include "core/vmm/device_list.h"
+
+#include <mutex>
+#include <thread>
+
+#include <spdlog/spdlog.h>
+
+#include "core/base/system.h"
+#include "core/vmm/verdict_text.h"
+
+namespace headroom::vmm {
+namespace {
+
+bool find_kept(ListedDevice& device, const DeviceListOptions& options) {
+    device.verdict = options.retest ? std::nullopt : VerdictStore(options.store).find(device.info);
+    device.from_store = device.verdict.has_value();
+    return device.from_store;
+}
+
+void test(ListedDevice& device, const DeviceListOptions& options, std::mutex& keeping) {
+    device.verdict = test_in_child(device.info, options.test);
+    spdlog::info("{} ({}): verdict {}{}{}", device.info.id, device.info.name, to_string(device.verdict->kind),
+                 device.verdict->reason.empty() ? "" : ": ", device.verdict->reason);
+    if (!device.verdict->keep) return;
+    const std::scoped_lock lock(keeping);
+    if (const auto kept = VerdictStore(options.store).keep(*device.verdict); !kept) {
+        spdlog::warn("The verdict is not kept: {}", kept.error().message);
+    }
+}
+
+}  // namespace
+
+DeviceList find_devices(const gpu::SearchPath& path) {
+    DeviceList list;
+    const auto add = [&](gpu::Backend backend, std::string& problem) {
+        const auto driver = gpu::Driver::load(backend, path);
+        if (!driver) {
+            problem = driver.error().message;
+            return;
+        }
+        for (const auto& device : (*driver)->devices()) {
+            list.devices.push_back({device, gpu::MemoryCounter::open(device, path), std::nullopt, false});
+        }
+    };
+    add(gpu::Backend::cuda, list.cuda_problem);
+    add(gpu::Backend::hip, list.hip_problem);
+    return list;
+}
+
+void add_verdict(ListedDevice& device, const DeviceListOptions& options) {
+    if (find_kept(device, options)) return;
+    if (options.on_test) options.on_test(device.info);
+    std::mutex keeping;
+    test(device, options, keeping);
+}
+
+DeviceList list_devices(const DeviceListOptions& options) {
+    DeviceList list = find_devices(options.test.path);
+    // Cards are tested side by side, each in a child of its own; only the first line of each test needs this thread.
+    std::mutex keeping;
+    std::vector<std::jthread> tests;
+    for (auto& device : list.devices) {
+        if (find_kept(device, options)) continue;
+        if (options.on_test) options.on_test(device.info);
+        tests.emplace_back([&] { test(device, options, keeping); });
+    }
+    tests.clear();
+    return list;
+}
+
+void prepare_process(const Verdict& verdict) {
+    if (verdict.kind != VerdictKind::on || verdict.open_files_needed == 0) return;
+    const auto before = open_file_limit();
+    if (!before || before->soft >= verdict.open_files_needed) return;
+    if (const auto after = raise_open_file_limit(verdict.open_files_needed)) spdlog::info("{}", text::open_file_limit_raised(before->soft, after->soft));
+}
+
+}  // namespace headroom::vmm
