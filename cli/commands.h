@@ -15,5 +15,6 @@ void add_inspect(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
 void add_perplexity(CLI::App& app, Program& program);
 void add_bench(CLI::App& app, Program& program);
+void add_devices(CLI::App& app, Program& program);
 
 }  // namespace headroom::cli

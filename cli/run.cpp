@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "core/base/log.h"
 #include "core/base/quote.h"
+#include "core/vmm/self_test_process.h"
 
 namespace headroom::cli {
 namespace {
@@ -22,6 +23,7 @@ int report(const Program& program, const Error& error) {
 }  // namespace
 
 int run(const std::vector<std::string>& arguments) {
+    if (const auto code = vmm::run_hidden_command(arguments)) return *code;  // this process is the self-test of a GPU
     Program program;
     program.terminal = prepare_terminal();
 
@@ -32,7 +34,7 @@ int run(const std::vector<std::string>& arguments) {
     app.get_formatter()->column_width(34);
     app.get_formatter()->label("SUBCOMMAND", "COMMAND");
     app.footer("headroom-cli COMMAND --help tells more about a command. Exit codes: 0 done, 1 it could not be done, 2 wrong usage.");
-    for (auto* add : {add_chat, add_complete, add_tokenize, add_detokenize, add_template, add_inspect, add_eval, add_perplexity, add_bench})
+    for (auto* add : {add_chat, add_complete, add_tokenize, add_detokenize, add_template, add_inspect, add_eval, add_perplexity, add_bench, add_devices})
         add(app, program);
 
     const std::string first = arguments.empty() ? std::string() : arguments.front();

@@ -82,12 +82,16 @@ private:
 bool SelfTest::step(std::string_view name, Result<Outcome> (SelfTest::*body)()) {
     if (listener_.begin) listener_.begin(name);
     const auto start = Clock::now();
+    const AccessStyle access = verdict_.access;
     auto result = (this->*body)();
     if (result && pool_.spare_bytes() > 0) {
         if (auto trimmed = pool_.trim(); !trimmed) result = std::unexpected(trimmed.error());
     }
     Outcome outcome = result ? std::move(*result) : failed(text::step_failed(name, result.error().message));
     if (!result && result.error().kind == ErrorKind::out_of_memory) verdict_.keep = false;
+    if (access != verdict_.access && outcome.outcome != Observation::Outcome::failed) {
+        outcome = noted(outcome.seen + "; " + text::saw_access_from_base(access_refusal_));
+    }
     Observation observation{std::string(name), outcome.outcome, std::move(outcome.seen), std::chrono::duration<double>(Clock::now() - start).count()};
     if (listener_.end) listener_.end(observation);
     verdict_.observations.push_back(observation);
@@ -123,7 +127,8 @@ Result<Outcome> SelfTest::entry_points() {
     HR_TRY(const auto memory, driver_.memory_info());
     std::uint64_t free = memory.free;
     if (counter_) {
-        if (const auto reading = counter_->read()) free = std::min(free, reading->free);
+        HR_TRY(const auto reading, counter_->read());
+        free = std::min(free, reading.free);
     }
     if (free < self_test_needs) {
         verdict_.keep = false;
@@ -317,7 +322,6 @@ Result<Outcome> SelfTest::unequal_segments(std::vector<std::uint64_t> sizes, boo
         };
         if (dirty_) add(text::saw_dirty_memory());
         if (verdict_.host_access) add(text::saw_host_access(copy_refusal));
-        if (!access_refusal_.empty()) add(text::saw_access_from_base(access_refusal_));
         return odd ? noted(std::move(seen)) : passed(std::move(seen));
     };
     auto outcome = body();
@@ -434,9 +438,6 @@ Result<Outcome> SelfTest::ranges() {
         HR_CHECK(pool_.trim());
     }
     for (auto& one : arenas) HR_CHECK(one->close());
-    if (verdict_.access == AccessStyle::from_base && !access_refusal_.empty()) {
-        return noted(text::saw_ranges(slots.size(), options_.rounds) + "; " + text::saw_access_from_base(access_refusal_));
-    }
     return passed(text::saw_ranges(slots.size(), options_.rounds));
 }
 

@@ -13,6 +13,13 @@ using headroom::test::SimGpu;
 
 namespace {
 
+constexpr std::uint64_t unit = 64 * KiB;  // small, because the session runs once for each of its calls
+
+nlohmann::json machine() {
+    const nlohmann::json card = {{"granularity_min", unit}, {"granularity_rec", unit}};
+    return {{"cuda", nlohmann::json::array({card})}, {"hip", nlohmann::json::array({card})}};
+}
+
 // What a session tells: nothing, or the sentence about the call that failed.
 struct Session {
     std::string problem;
@@ -28,12 +35,12 @@ Session run_session(gpu::Backend backend, const gpu::SearchPath& path) {
     gpu::Driver& driver = **loaded;
     const auto device = driver.devices()[0];
     const auto counter = gpu::MemoryCounter::open(device, path);
-    const SelfTestOptions quick{.segment_bytes = 4 * MiB, .rounds = 2, .cycles = 2, .pause = std::chrono::milliseconds(0)};
+    const SelfTestOptions quick{.segment_bytes = 2 * unit, .rounds = 2, .cycles = 2, .pause = std::chrono::milliseconds(0)};
     session.verdict = run_self_test(driver, device, counter.get(), quick);
     if (auto current = driver.make_current(0); !current) return note(current.error()), session;
 
     SegmentPool pool(driver, 0);
-    auto made = Arena::create(pool, {.bytes = 11 * MiB, .segment_bytes = 4 * MiB, .granularity = 2 * MiB});
+    auto made = Arena::create(pool, {.bytes = 5 * unit + 1, .segment_bytes = 2 * unit, .granularity = unit});
     if (!made) return note(made.error()), session;
     Arena& arena = **made;
     const auto check = [&](const Result<>& done) {
@@ -42,6 +49,9 @@ Session run_session(gpu::Backend backend, const gpu::SearchPath& path) {
         for (std::size_t slot = 0; slot < arena.slot_count(); ++slot) {
             if (!arena.mapped(slot)) continue;
             bytes += arena.slot_bytes(slot);
+            const auto used = driver.fill(arena.address(slot), 1, arena.slot_bytes(slot));
+            if (used) continue;
+            note(used.error());
             if (!driver.fill(arena.address(slot), 1, arena.slot_bytes(slot))) session.problem += fmt::format("slot {} cannot be used\n", slot);
         }
         if (bytes != arena.mapped_bytes()) session.problem += "the arena miscounts\n";
@@ -57,6 +67,7 @@ Session run_session(gpu::Backend backend, const gpu::SearchPath& path) {
         note(closed.error());
         if (auto again = arena.close(); !again) note(again.error());
     }
+    if (auto trimmed = pool.trim(); !trimmed) note(trimmed.error());
     return session;
 }
 
@@ -75,7 +86,7 @@ private slots:
     void everyCallFailsOnce() {
         QFETCH(int, backend);
         const auto which = static_cast<gpu::Backend>(backend);
-        sim_.reset(SimGpu::healthy());
+        sim_.reset(machine());
         const Session healthy = run_session(which, sim_.path());
         QCOMPARE(healthy.problem, std::string());
         QCOMPARE(healthy.verdict.kind, VerdictKind::on);
@@ -90,7 +101,7 @@ private slots:
         int swept = 0;
         for (const auto& function : calls) {
             const auto k = ++count[function];
-            sim_.reset(SimGpu::healthy());
+            sim_.reset(machine());
             sim_.fail(function, k, 999);
             const Session session = run_session(which, sim_.path());
             const auto where = fmt::format("{} call {}: verdict {} ({}), session: {}", function, k, to_string(session.verdict.kind),

@@ -68,8 +68,8 @@ Result<> CudaDriver::find_devices(const SearchPath& path) {
     HR_CHECK(check("cuDriverGetVersion", call_.driver_version(&version)));
     HR_CHECK(check("cuDeviceGetCount", call_.device_count(&count)));
     if (count == 0) return fail(ErrorKind::not_found, "{} is there, but it finds no device", library());
-    const auto nvml = Nvml::load(path);
-    const auto kernel_driver = nvml ? (*nvml)->driver_version() : std::string();
+    if (auto nvml = Nvml::load(path)) nvml_ = std::move(*nvml);
+    const auto kernel_driver = nvml_ ? nvml_->driver_version() : std::string();
     for (int ordinal = 0; ordinal < count; ++ordinal) {
         int device = 0;
         HR_CHECK(check("cuDeviceGet", own_.device_get(&device, ordinal), ordinal));

@@ -6,6 +6,8 @@
 
 namespace headroom::gpu {
 
+class Nvml;
+
 // NVIDIA: libcuda.so.1, nvcuda.dll. Uses each device's primary context.
 class CudaDriver final : public Driver {
 public:
@@ -34,6 +36,7 @@ private:
     [[nodiscard]] Result<> find_devices(const SearchPath& path);
 
     Own own_;
+    std::shared_ptr<Nvml> nvml_;     // kept started, because starting it takes longer than all it is asked for; may be null
     std::mutex mutex_;
     std::vector<Context> contexts_;  // by device; null until make_current; guarded by mutex_
 };

@@ -1,0 +1,17 @@
+#!/bin/sh
+# pack_vmm.sh BUILD_FOLDER OUTPUT_FOLDER: gathers what run_vmm.sh needs on a machine with an NVIDIA card and without this project's
+# dependencies: the benchmark, the libraries it is linked to (the C library excepted), and HIP on top of the NVIDIA driver.
+# Before: cmake --preset release && cmake --build --preset release --target vmm_bench hip_on_cuda
+set -eu
+build=$1
+output=$2
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+mkdir -p "$output/lib" "$output/hip"
+cp "$build/bin/vmm_bench" "$here/run_vmm.sh" "$output/"
+cp "$build/hip_on_cuda/libamdhip64.so.7" "$output/hip/"
+ldd "$build/bin/vmm_bench" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | while read -r library; do
+    case ${library##*/} in
+    libc.so* | libm.so* | libpthread.so* | libdl.so* | ld-linux*) ;;
+    *) cp "$library" "$output/lib/" ;;
+    esac
+done

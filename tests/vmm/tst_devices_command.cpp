@@ -1,0 +1,98 @@
+#include <QTest>
+
+#include <algorithm>
+
+#include "core/base/bytes.h"
+#include "core/base/paths.h"
+#include "core/base/process.h"
+#include "tests/simgpu/fixture.h"
+
+using namespace headroom;
+using headroom::test::SimGpu;
+using nlohmann::json;
+
+// The finished program, `headroom-cli devices`, on simulated drivers and without any.
+class TestDevicesCommand : public QObject {
+    Q_OBJECT
+    SimGpu sim_;
+
+    ChildResult run(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), "devices");
+        const auto name = program_file().extension() == ".exe" ? "headroom-cli.exe" : "headroom-cli";
+        const auto result = run_child({.program = program_folder() / name, .arguments = std::move(arguments), .time_limit = std::chrono::seconds(60)});
+        if (!result) qFatal("%s", result.error().message.c_str());
+        return *result;
+    }
+
+private slots:
+    void init() {
+        sim_.reset(SimGpu::healthy());
+        qputenv("HEADROOM_GPU_LIBRARIES", QByteArray::fromStdString(to_utf8(sim_.path().libraries)));
+        qputenv("XDG_DATA_HOME", QByteArray::fromStdString(to_utf8(sim_.folder())));
+    }
+
+    void jsonHasTheContractsFields() {
+        json d = SimGpu::with_faults({{"release_keeps_memory", true}});
+        d["cuda"][0] = {{"name", "Card \"A\""}, {"total_mib", 8192}, {"other_mib", 1024}};
+        sim_.reset(d);
+        const auto result = run({"--json", "--retest"});
+        QCOMPARE(result.code, 0);
+        const json out = json::parse(result.output, nullptr, false);
+        QVERIFY2(out.is_object(), result.output.c_str());
+        QCOMPARE(out["devices"].size(), std::size_t(2));
+        const json& cuda = out["devices"][0];
+        QCOMPARE(cuda["id"], json("cuda:0"));
+        QCOMPARE(cuda["backend"], json("cuda"));
+        QCOMPARE(cuda["name"], json("Card \"A\""));
+        QCOMPARE(cuda["uuid"], json("GPU-00112233-4455-6677-8899-aabbccddee00"));
+        QCOMPARE(cuda["driver"], json("580.10"));
+        QCOMPARE(cuda["runtime"], json("CUDA 13.0"));
+        QCOMPARE(cuda["total_mib"], json(8192));
+        QCOMPARE(cuda["free_mib"], json(7168));
+        QCOMPARE(cuda["verdict"], json("off"));
+        QCOMPARE(cuda["reason"], json("the free VRAM by the runtime fell by 32 MiB for 32 MiB mapped and rose by 0 MiB after its release (CUDA 13.0, driver 580.10)"));
+        QCOMPARE(cuda["granularity_min"], json(2097152));
+        QCOMPARE(cuda["granularity_recommended"], json(2097152));
+        QCOMPARE(cuda["segment_mib"], json(0));
+        QCOMPARE(out["devices"][1]["id"], json("hip:0"));
+    }
+    void keptVerdictsAreQuick() {
+        QCOMPARE(run({"--json", "--retest"}).code, 0);
+        std::vector<double> seconds;
+        for (int i = 0; i < 5; ++i) {
+            const auto result = run({"--json"});
+            QCOMPARE(result.code, 0);
+            const json out = json::parse(result.output, nullptr, false);
+            QCOMPARE(out["devices"][0]["verdict"], json("on"));
+            QCOMPARE(out["devices"][0]["segment_mib"], json(64));
+            QCOMPARE(out["devices"][0]["tested_now"], json(false));
+            seconds.push_back(result.seconds);
+        }
+        qInfo("kept verdicts: %.1f ms at best of five", *std::ranges::min_element(seconds) * 1000);
+    }
+    void textNamesVerdictAndReason() {
+        sim_.reset(SimGpu::with_faults({{"later_segments_alias", true}}));
+        const auto result = run({"--retest"});
+        QCOMPARE(result.code, 0);
+        QVERIFY2(result.output.find("cuda:0  Simulated CUDA card    ◐ fixed") != std::string::npos, result.output.c_str());
+        QVERIFY2(result.output.find("Reason   segment 2 of 4 shows the pages of segment 1; one mapping") != std::string::npos, result.output.c_str());
+        QVERIFY(result.output.find('\x1b') == std::string::npos);  // no colours for a pipe
+    }
+    void noGpu() {
+        qputenv("HEADROOM_GPU_LIBRARIES", QByteArray::fromStdString(to_utf8(sim_.nothing().libraries)));
+        std::vector<double> seconds;
+        for (int i = 0; i < 5; ++i) {
+            const auto result = run({});
+            QCOMPARE(result.code, 0);
+            QVERIFY2(result.output.starts_with("No NVIDIA or AMD GPU was found, so models run on the processor.\n  NVIDIA: none of "), result.output.c_str());
+            seconds.push_back(result.seconds);
+        }
+        qInfo("no GPU: %.1f ms at best of five", *std::ranges::min_element(seconds) * 1000);
+        const json out = json::parse(run({"--json"}).output, nullptr, false);
+        QCOMPARE(out["devices"].size(), std::size_t(0));
+        QVERIFY(out["explanation"].get<std::string>().find("NVIDIA") != std::string::npos);
+    }
+};
+
+QTEST_GUILESS_MAIN(TestDevicesCommand)
+#include "tst_devices_command.moc"
