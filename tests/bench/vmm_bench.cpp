@@ -42,7 +42,9 @@ Result<Row> measure(gpu::Driver& driver, int device, gpu::MemoryCounter* counter
     for (int run = 0; run < runs; ++run) {
         std::vector<gpu::SegmentHandle> handles(count);
         auto start = Clock::now();
-        for (auto& handle : handles) HR_TRY(handle, driver.create_segment(device, segment));
+        for (auto& handle : handles) {
+            HR_TRY(handle, driver.create_segment(device, segment));
+        }
         create.push_back(ms_since(start) / gib);
         start = Clock::now();
         for (std::size_t i = 0; i < count; ++i) HR_CHECK(driver.map(device, range.base() + i * segment, segment, handles[i]));
