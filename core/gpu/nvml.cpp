@@ -38,6 +38,7 @@ Result<std::shared_ptr<Nvml>> Nvml::load(const SearchPath& path) {
     call.init = library.function<decltype(call.init)>("nvmlInit_v2");
     call.shutdown = library.function<decltype(call.shutdown)>("nvmlShutdown");
     call.driver_version = library.function<decltype(call.driver_version)>("nvmlSystemGetDriverVersion");
+    call.cuda_version = library.function<decltype(call.cuda_version)>("nvmlSystemGetCudaDriverVersion_v2");
     call.device_count = library.function<decltype(call.device_count)>("nvmlDeviceGetCount_v2");
     call.device_by_index = library.function<decltype(call.device_by_index)>("nvmlDeviceGetHandleByIndex_v2");
     call.device_by_bus = library.function<decltype(call.device_by_bus)>("nvmlDeviceGetHandleByPciBusId_v2");
@@ -67,6 +68,11 @@ Result<> Nvml::check(const char* function, int code) const {
 std::string Nvml::driver_version() const {
     std::array<char, 96> text{};
     return call_.driver_version(text.data(), text.size() - 1) == 0 ? text.data() : "";
+}
+
+int Nvml::cuda_version() const {
+    int version = 0;
+    return call_.cuda_version && call_.cuda_version(&version) == 0 ? version : 0;
 }
 
 Result<std::vector<std::string>> Nvml::device_uuids() const {

@@ -24,6 +24,7 @@ public:
     Nvml& operator=(const Nvml&) = delete;
 
     [[nodiscard]] std::string driver_version() const;                         // "580.159.04"; empty where it does not tell
+    [[nodiscard]] int cuda_version() const;                                    // of the CUDA driver: 13000; 0 where it does not tell
     [[nodiscard]] Result<std::vector<std::string>> device_uuids() const;       // of every card in the machine, in NVML's order
     [[nodiscard]] Result<Device> device_by_bus(const std::string& bus) const;  // "0000:01:00.0"
     [[nodiscard]] Result<MemoryReading> memory(Device device) const;
@@ -41,6 +42,7 @@ private:
         int (*init)() = nullptr;
         int (*shutdown)() = nullptr;
         int (*driver_version)(char* text, unsigned size) = nullptr;
+        int (*cuda_version)(int* version) = nullptr;  // may be missing
         int (*device_count)(unsigned* count) = nullptr;
         int (*device_by_index)(unsigned index, Device* device) = nullptr;
         int (*device_by_bus)(const char* bus, Device* device) = nullptr;

@@ -6,6 +6,8 @@
 #include <spdlog/spdlog.h>
 
 #include "core/base/system.h"
+#include "core/gpu/nvml.h"
+#include "core/vmm/known_devices.h"
 #include "core/vmm/verdict_text.h"
 
 namespace headroom::vmm {
@@ -30,20 +32,32 @@ void test(ListedDevice& device, const DeviceListOptions& options, std::mutex& ke
 
 }  // namespace
 
-DeviceList find_devices(const gpu::SearchPath& path) {
+DeviceList find_devices(const gpu::SearchPath& path, const std::filesystem::path& known) {
     DeviceList list;
-    const auto add = [&](gpu::Backend backend, std::string& problem) {
+    const auto add = [&](const gpu::DeviceInfo& device) {
+        list.devices.push_back({device, gpu::MemoryCounter::open(device, path), std::nullopt, false});
+    };
+    const auto ask = [&](gpu::Backend backend, std::string& problem) {
         const auto driver = gpu::Driver::load(backend, path);
         if (!driver) {
             problem = driver.error().message;
             return;
         }
-        for (const auto& device : (*driver)->devices()) {
-            list.devices.push_back({device, gpu::MemoryCounter::open(device, path), std::nullopt, false});
-        }
+        for (const auto& device : (*driver)->devices()) add(device);
     };
-    add(gpu::Backend::cuda, list.cuda_problem);
-    add(gpu::Backend::hip, list.hip_problem);
+    const auto nvml = gpu::Nvml::load(path);  // alive while counters are opened: starting it again would cost as much again
+    const auto kept = nvml && !known.empty() ? KnownDevices(known).find(**nvml) : std::nullopt;
+    if (kept) {
+        for (const auto& device : *kept) add(device);
+    } else {
+        ask(gpu::Backend::cuda, list.cuda_problem);
+        if (nvml && !known.empty() && !list.devices.empty()) {
+            std::vector<gpu::DeviceInfo> found;
+            for (const auto& device : list.devices) found.push_back(device.info);
+            KnownDevices(known).keep(**nvml, found);
+        }
+    }
+    ask(gpu::Backend::hip, list.hip_problem);
     return list;
 }
 
@@ -55,7 +69,12 @@ void add_verdict(ListedDevice& device, const DeviceListOptions& options) {
 }
 
 DeviceList list_devices(const DeviceListOptions& options) {
-    DeviceList list = find_devices(options.test.path);
+    const auto known = options.store.parent_path() / "devices.json";
+    if (options.retest) {
+        std::error_code code;
+        std::filesystem::remove(known, code);
+    }
+    DeviceList list = find_devices(options.test.path, known);
     // Cards are tested side by side, each in a child of its own; only the first line of each test needs this thread.
     std::mutex keeping;
     std::vector<std::jthread> tests;

@@ -29,13 +29,14 @@ struct DeviceList {
 
 struct DeviceListOptions {
     SelfTestProcess test;                // also says where drivers are looked for
-    std::filesystem::path store = VerdictStore::default_file();
+    std::filesystem::path store = VerdictStore::default_file();  // beside it lies devices.json: see KnownDevices
     bool retest = false;                 // do not look into the store
     std::function<void(const gpu::DeviceInfo& device)> on_test;  // called before a device is tested
 };
 
-// The devices without their verdicts: loads the drivers, makes no context, tests nothing.
-[[nodiscard]] DeviceList find_devices(const gpu::SearchPath& path);
+// The devices without their verdicts: loads the drivers, makes no context, tests nothing. known: a file that spares starting the CUDA
+// driver where nothing changed since (KnownDevices); empty: ask the driver.
+[[nodiscard]] DeviceList find_devices(const gpu::SearchPath& path, const std::filesystem::path& known = {});
 
 // The verdict of one device: from the store, or by a test in a child, which is then kept. Blocks for the test's time limit at most.
 void add_verdict(ListedDevice& device, const DeviceListOptions& options);

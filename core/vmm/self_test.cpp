@@ -340,7 +340,8 @@ Result<Outcome> SelfTest::patterns() {
     } else {
         kernel_problem_ = kernel.error().message;
     }
-    const std::vector<std::uint64_t> sizes = {3 * unit(), unit(), 5 * unit(), verdict_.segment_bytes};
+    const std::uint64_t large = checked_round_up(std::min(verdict_.segment_bytes, 64 * MiB), unit()).value_or(unit());
+    const std::vector<std::uint64_t> sizes = {3 * unit(), unit(), 5 * unit(), large};
     bool lost = false;
     HR_TRY(auto outcome, unequal_segments(sizes, lost));
     if (!lost) return outcome;

@@ -1,5 +1,6 @@
 // Measures a real card's virtual memory and asks for its verdict: what docs/virtual-memory.md reports. Uses only what the product uses.
 //   vmm_bench cuda|hip [LIBRARIES]     LIBRARIES: a folder to load the driver's libraries from, instead of the system's
+//   vmm_bench list [LIBRARIES]         how long listing takes with the verdicts that an earlier run in this folder kept
 //   vmm_bench find                     how long it takes to find the devices, without testing them
 
 #include <algorithm>
@@ -119,9 +120,23 @@ int verdict(const gpu::SearchPath& path, gpu::Backend backend) {
                     to_json(*device.verdict).dump(1).c_str());
     }
     options.retest = false;
-    start = Clock::now();
-    list = vmm::list_devices(options);
-    std::printf("listing them with kept verdicts: %.1f ms\n", ms_since(start));
+    (void)vmm::list_devices(options);  // leaves the list of known devices
+    return 0;
+}
+
+// In a process of its own, as `headroom-cli devices` does it.
+int list_kept(const gpu::SearchPath& path) {
+    vmm::DeviceListOptions options;
+    options.test.path = path;
+    options.store = from_utf8("vmm_bench_verdicts.json");
+    const auto start = Clock::now();
+    const auto list = vmm::list_devices(options);
+    for (const auto& device : list.devices) {
+        const auto reading = device.counter ? device.counter->read() : fail(ErrorKind::not_found, "no counter");
+        std::printf("%s: verdict %s%s, %llu MiB free\n", device.info.id.c_str(), std::string(to_string(device.verdict->kind)).c_str(),
+                    device.from_store ? ", kept" : "", reading ? static_cast<unsigned long long>(reading->free / MiB) : 0ull);
+    }
+    std::printf("listed with kept verdicts: %.1f ms\n", ms_since(start));
     return 0;
 }
 
@@ -141,11 +156,13 @@ int main(int argc, char** argv) {
     const std::vector<std::string> arguments(argv + 1, argv + argc);
     if (const auto code = vmm::run_hidden_command(arguments)) return *code;
     start_log(LogLevel::warning);
+    std::setvbuf(stdout, nullptr, _IOLBF, 1 << 12);
     if (!arguments.empty() && arguments[0] == "find") return find();
-    const auto backend = arguments.empty() ? std::nullopt : gpu::backend_from(arguments[0]);
-    if (!backend) return std::printf("usage: vmm_bench cuda|hip [LIBRARIES] | find\n"), 2;
     gpu::SearchPath path;
     if (arguments.size() > 1) path.libraries = std::filesystem::absolute(from_utf8(arguments[1]));
+    if (!arguments.empty() && arguments[0] == "list") return list_kept(path);
+    const auto backend = arguments.empty() ? std::nullopt : gpu::backend_from(arguments[0]);
+    if (!backend) return std::printf("usage: vmm_bench cuda|hip|list [LIBRARIES] | find\n"), 2;
     const int first = verdict(path, *backend);
     const int second = bench(*backend, path);
     return first != 0 ? first : second;

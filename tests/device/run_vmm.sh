@@ -11,6 +11,8 @@ echo "== time to find the devices"
 "$here/vmm_bench" find
 echo "== CUDA"
 "$here/vmm_bench" cuda
+"$here/vmm_bench" list
+"$here/vmm_bench" list
 echo "== HIP on top of CUDA"
 # The counter of record is NVML on both paths: the folder with the HIP library gets a link to the system's.
 mkdir hip

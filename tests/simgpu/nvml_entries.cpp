@@ -40,6 +40,7 @@ constexpr int nvml_invalid_argument = 2, nvml_not_found = 6, nvml_insufficient_s
 SIM_NVML(nvmlInit_v2, (), return simulator().cuda.empty() ? 9 : 0;)  // 9: the driver is not loaded
 SIM_NVML(nvmlShutdown, (), return 0;)
 SIM_NVML(nvmlSystemGetDriverVersion, (char* text, unsigned size), std::snprintf(text, size, "%s", simulator().driver_version.c_str()); return 0;)
+SIM_NVML(nvmlSystemGetCudaDriverVersion_v2, (int* version), *version = simulator().cuda_version; return 0;)
 SIM_NVML(nvmlDeviceGetCount_v2, (unsigned* count), *count = static_cast<unsigned>(simulator().cuda.size()); return 0;)
 SIM_NVML(nvmlDeviceGetHandleByIndex_v2, (unsigned index, Device** device), *device = simulator().device(Kind::cuda, static_cast<int>(index));
          return *device ? 0 : nvml_invalid_argument;)

@@ -64,7 +64,7 @@ private slots:
             QCOMPARE(result.code, 0);
             const json out = json::parse(result.output, nullptr, false);
             QCOMPARE(out["devices"][0]["verdict"], json("on"));
-            QCOMPARE(out["devices"][0]["segment_mib"], json(64));
+            QCOMPARE(out["devices"][0]["segment_mib"], json(128));
             QCOMPARE(out["devices"][0]["tested_now"], json(false));
             seconds.push_back(result.seconds);
         }

@@ -1,5 +1,7 @@
 #include <QTest>
 
+#include <algorithm>
+
 #include <spdlog/spdlog.h>
 
 #include "core/base/bytes.h"
@@ -55,7 +57,7 @@ class TestVerdict : public QObject {
 private slots:
     void init() {
         sim_.reset(SimGpu::healthy());
-        QFile::remove(QString::fromStdString(to_utf8(sim_.folder() / "verdicts.json")));
+        for (const char* name : {"verdicts.json", "devices.json"}) QFile::remove(QString::fromStdString(to_utf8(sim_.folder() / name)));
     }
 
     void faults_data() {
@@ -239,6 +241,40 @@ private slots:
         sim_.reset(d);
         QCOMPARE(list_devices(o).devices[0].verdict->kind, VerdictKind::on);
     }
+    void devicesAreKnownAgain() {
+        auto o = options();
+        o.retest = false;
+        const auto started = [&] { return std::ranges::count(sim_.trace(), std::string("cuInit")); };
+        auto list = list_devices(o);
+        QCOMPARE(started(), std::ptrdiff_t(1));
+        const auto first = list.devices.at(0).info;
+        sim_.reset(SimGpu::healthy());
+        list = list_devices(o);
+        QCOMPARE(started(), std::ptrdiff_t(0));  // nothing changed: the CUDA driver stays asleep
+        const auto& again = list.devices.at(0).info;
+        QCOMPARE(again.id, first.id);
+        QCOMPARE(again.name, first.name);
+        QCOMPARE(again.uuid, first.uuid);
+        QCOMPARE(again.runtime, first.runtime);
+        QCOMPARE(again.total_bytes, first.total_bytes);
+        QCOMPARE(again.vmm_attribute, first.vmm_attribute);
+        QVERIFY(list.devices[0].counter && list.devices[0].from_store);
+        // Another driver, another card, another choice of cards: asked anew.
+        json d = SimGpu::healthy();
+        d["cuda_version"] = 12000;
+        sim_.reset(d);
+        QCOMPARE(list_devices(o).devices.at(0).info.runtime, std::string("CUDA 12.0"));
+        d["cuda"].push_back({{"name", "second"}, {"bus", "0000:09:00.0"}});
+        sim_.reset(d);
+        QCOMPARE(list_devices(o).devices.size(), std::size_t(3));
+        qputenv("CUDA_VISIBLE_DEVICES", "0,1");
+        sim_.reset(d);
+        list = list_devices(o);
+        QCOMPARE(started(), std::ptrdiff_t(1));
+        qunsetenv("CUDA_VISIBLE_DEVICES");
+        REQUIRE(write_file(sim_.folder() / "devices.json", "{\"machine\": 3"));
+        QCOMPARE(list_devices(o).devices.size(), std::size_t(3));
+    }
     void damagedStoreIsIgnored() {
         const auto file = sim_.folder() / "verdicts.json";
         for (const char* text : {"", "{", "[]", "{\"self_test\": 1, \"verdicts\": 3}", "{\"self_test\": 1, \"verdicts\": [3, {}, {\"verdict\": \"maybe\"}]}",
@@ -268,7 +304,7 @@ private slots:
         const auto list = list_devices(o);
         for (const auto& device : list.devices) {
             QVERIFY2(device.verdict->kind == VerdictKind::on, joined(*device.verdict).c_str());
-            QCOMPARE(device.verdict->segment_bytes, 64 * MiB);
+            QCOMPARE(device.verdict->segment_bytes, 128 * MiB);
             qInfo("%s: %.2f s", device.info.id.c_str(), device.verdict->seconds);
         }
     }
