@@ -41,20 +41,20 @@ private slots:
         QVERIFY2(out.is_object(), result.output.c_str());
         QCOMPARE(out["devices"].size(), std::size_t(2));
         const json& cuda = out["devices"][0];
-        QCOMPARE(cuda["id"], json("cuda:0"));
-        QCOMPARE(cuda["backend"], json("cuda"));
-        QCOMPARE(cuda["name"], json("Card \"A\""));
-        QCOMPARE(cuda["uuid"], json("GPU-00112233-4455-6677-8899-aabbccddee00"));
-        QCOMPARE(cuda["driver"], json("580.10"));
-        QCOMPARE(cuda["runtime"], json("CUDA 13.0"));
-        QCOMPARE(cuda["total_mib"], json(8192));
-        QCOMPARE(cuda["free_mib"], json(7168));
-        QCOMPARE(cuda["verdict"], json("off"));
-        QCOMPARE(cuda["reason"], json("the free VRAM by the runtime fell by 32 MiB for 32 MiB mapped and rose by 0 MiB after its release (CUDA 13.0, driver 580.10)"));
-        QCOMPARE(cuda["granularity_min"], json(2097152));
-        QCOMPARE(cuda["granularity_recommended"], json(2097152));
-        QCOMPARE(cuda["segment_mib"], json(0));
-        QCOMPARE(out["devices"][1]["id"], json("hip:0"));
+        QCOMPARE(cuda["id"].dump(), json("cuda:0").dump());
+        QCOMPARE(cuda["backend"].dump(), json("cuda").dump());
+        QCOMPARE(cuda["name"].dump(), json("Card \"A\"").dump());
+        QCOMPARE(cuda["uuid"].dump(), json("GPU-00112233-4455-6677-8899-aabbccddee00").dump());
+        QCOMPARE(cuda["driver"].dump(), json("580.10").dump());
+        QCOMPARE(cuda["runtime"].dump(), json("CUDA 13.0").dump());
+        QCOMPARE(cuda["total_mib"].dump(), json(8192).dump());
+        QCOMPARE(cuda["free_mib"].dump(), json(7168).dump());
+        QCOMPARE(cuda["verdict"].dump(), json("off").dump());
+        QCOMPARE(cuda["reason"].dump(), json("the free VRAM by the runtime fell by 32 MiB for 32 MiB mapped and rose by 0 MiB after its release (CUDA 13.0, driver 580.10)").dump());
+        QCOMPARE(cuda["granularity_min"].dump(), json(2097152).dump());
+        QCOMPARE(cuda["granularity_recommended"].dump(), json(2097152).dump());
+        QCOMPARE(cuda["segment_mib"].dump(), json(0).dump());
+        QCOMPARE(out["devices"][1]["id"].dump(), json("hip:0").dump());
     }
     void keptVerdictsAreQuick() {
         QCOMPARE(run({"--json", "--retest"}).code, 0);
@@ -63,9 +63,9 @@ private slots:
             const auto result = run({"--json"});
             QCOMPARE(result.code, 0);
             const json out = json::parse(result.output, nullptr, false);
-            QCOMPARE(out["devices"][0]["verdict"], json("on"));
-            QCOMPARE(out["devices"][0]["segment_mib"], json(128));
-            QCOMPARE(out["devices"][0]["tested_now"], json(false));
+            QCOMPARE(out["devices"][0]["verdict"].dump(), json("on").dump());
+            QCOMPARE(out["devices"][0]["segment_mib"].dump(), json(128).dump());
+            QCOMPARE(out["devices"][0]["tested_now"].dump(), json(false).dump());
             seconds.push_back(result.seconds);
         }
         qInfo("kept verdicts: %.1f ms at best of five", *std::ranges::min_element(seconds) * 1000);
