@@ -1,0 +1,38 @@
+#pragma once
+
+#include <QSettings>
+#include <QVariant>
+
+#include <filesystem>
+
+namespace headroom::ui {
+
+// The program's settings: one table of keys with their defaults (settings.cpp), kept in settings.ini of the user's data folder.
+class Settings {
+public:
+    enum class Key {
+        last_model,      // path, or "builtin"
+        model_folder,    // path
+        context,         // positions; 0: the model's own
+        threads,         // 0: physical cores
+        color_mode,      // "system", "light", "dark"
+        text_percent,    // 100: the system's size
+        window_geometry, // as saved by QWidget
+        sidebar_shown,
+    };
+
+    explicit Settings(const std::filesystem::path& data_folder);
+
+    [[nodiscard]] QVariant get(Key key) const;
+    [[nodiscard]] QString text(Key key) const { return get(key).toString(); }
+    [[nodiscard]] int number(Key key) const { return get(key).toInt(); }
+    void set(Key key, const QVariant& value);
+    // Writes what has changed to the file now.
+    void save() { file_.sync(); }
+
+private:
+    std::filesystem::path data_folder_;
+    QSettings file_;
+};
+
+}  // namespace headroom::ui
