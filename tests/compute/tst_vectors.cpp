@@ -1,7 +1,9 @@
 #include <QTest>
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "core/compute/cpu/arithmetic.h"
@@ -228,6 +230,31 @@ private slots:
         QCOMPARE(weights[0], all[1]);
         QCOMPARE(weights[2], all[4]);
         QCOMPARE(weights[3], 0.2F);
+    }
+    // Many scores, with ties: the order of a stable sort, and softmax's own probabilities on every target.
+    void routesLikeSortAndSoftmax() {
+        Random random(7);
+        for (const std::int64_t n : {8, 50, 64, 128}) {
+            const std::int64_t used = 8;
+            std::vector<float> scores(static_cast<std::size_t>(n));
+            for (float& score : scores) score = static_cast<float>(random.below(20)) * 0.25F;
+            std::vector<std::int32_t> order(static_cast<std::size_t>(n));
+            std::iota(order.begin(), order.end(), 0);
+            std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+                return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
+            });
+            std::vector<float> all = scores;
+            reference::softmax(all.data(), n);
+            forEachTarget([&](const char* target) {
+                std::vector<std::int32_t> experts(static_cast<std::size_t>(used));
+                std::vector<float> weights(static_cast<std::size_t>(used));
+                route(scores.data(), 1, n, used, false, experts.data(), weights.data());
+                for (std::size_t rank = 0; rank < static_cast<std::size_t>(used); ++rank) {
+                    QVERIFY2(experts[rank] == order[rank], target);
+                    QVERIFY2(weights[rank] == all[static_cast<std::size_t>(order[rank])], target);
+                }
+            });
+        }
     }
 };
 

@@ -48,9 +48,15 @@ void to_half_row(const float* x, std::int64_t n, std::uint16_t* out) {
 
 #if HEADROOM_KERNELS
 
+// Keeps the compiler from loading v again for each use: loads are what a tile of dot products has too many of.
+HWY_INLINE VF in_register(VF v) {
+    asm("" : "+v"(v.raw));
+    return v;
+}
+
 // Partial sums of Q queries with P neighbouring positions: S32 dot products, folded to one vector each.
 template <int Q, int P>
-HWY_INLINE void dot_tile(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, VF (&dots)[Q][P]) {
+HWY_INLINE void dot_tile(const Query* queries, const float* k, std::int64_t head_dim, VF (&dots)[Q][P]) {
     VF sums[Q][P][kSum32];
     HEADROOM_UNROLL
     for (int q = 0; q < Q; ++q) {
@@ -65,10 +71,10 @@ HWY_INLINE void dot_tile(const Query* queries, const std::uint16_t* k, std::int6
         for (int j = 0; j < kSum32; ++j) {
             VF keys[P];
             HEADROOM_UNROLL
-            for (int p = 0; p < P; ++p) keys[p] = load_halves(k + p * head_dim + d + j * kLanes);
+            for (int p = 0; p < P; ++p) keys[p] = load(k + p * head_dim + d + j * kLanes);
             HEADROOM_UNROLL
             for (int q = 0; q < Q; ++q) {
-                const VF query = load(queries[q].q + d + j * kLanes);
+                const VF query = in_register(load(queries[q].q + d + j * kLanes));
                 HEADROOM_UNROLL
                 for (int p = 0; p < P; ++p) sums[q][p][j] = hn::MulAdd(query, keys[p], sums[q][p][j]);
             }
@@ -84,7 +90,7 @@ HWY_INLINE void dot_tile(const Query* queries, const std::uint16_t* k, std::int6
 // Eight scores at once: the additions of fold_lanes, turned so that no vector is folded alone. Q queries, 8 / Q positions.
 #if HWY_TARGET == HWY_AVX3_DL
 template <int Q>
-HWY_INLINE void score_eight(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, float* scores) {
+HWY_INLINE void score_eight(const Query* queries, const float* k, std::int64_t head_dim, float* scores) {
     constexpr int P = 8 / Q;
     VF dots[Q][P];
     dot_tile<Q, P>(queries, k, head_dim, dots);
@@ -109,7 +115,7 @@ HWY_INLINE void score_eight(const Query* queries, const std::uint16_t* k, std::i
 #else
 // The two parts of the result: four positions of each of two queries (of four, done by twos), or eight of one.
 template <int Q>
-HWY_INLINE void score_eight(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, float* scores) {
+HWY_INLINE void score_eight(const Query* queries, const float* k, std::int64_t head_dim, float* scores) {
     if constexpr (Q == 4) {
         for (int q = 0; q < 4; q += 2) score_eight<2>(queries + q, k, head_dim, scores + q * kPagePositions);
     } else {
@@ -143,20 +149,12 @@ HWY_INLINE void score_eight(const Query* queries, const std::uint16_t* k, std::i
 }
 #endif
 
-// The scores of positions [begin, end) of a page.
+// The scores of kKeysAtOnce positions whose keys have been made floats, for Q queries.
+constexpr int kKeysAtOnce = 8;
 template <int Q>
-HWY_INLINE void score_rows(const Query* queries, const std::uint16_t* k, std::int64_t head_dim, std::int64_t begin, std::int64_t end, float* scores) {
+HWY_INLINE void score_keys(const Query* queries, const float* k, std::int64_t head_dim, float* scores) {
     constexpr int kPositions = kLanes == 8 && Q == 4 ? 4 : 8 / Q;
-    std::int64_t i = begin;
-    for (; i + kPositions <= end; i += kPositions) score_eight<Q>(queries, k + i * head_dim, head_dim, scores + i);
-    for (; i < end; ++i) {
-        HEADROOM_UNROLL
-        for (int q = 0; q < Q; ++q) {
-            VF dot[1][1];
-            dot_tile<1, 1>(queries + q, k + i * head_dim, head_dim, dot);
-            scores[q * kPagePositions + i] = fold_lanes(dot[0][0]);
-        }
-    }
+    for (int i = 0; i < kKeysAtOnce; i += kPositions) score_eight<Q>(queries, k + i * head_dim, head_dim, scores + i);
 }
 
 // Scores become weights: scaled, less their maximum, exp; outside [begin, end) they are 0. Returns maximum and sum.
@@ -255,6 +253,24 @@ HWY_INLINE void in_groups(int first, int count, Step step) {
     if (q < count) step(q, std::integral_constant<int, 1>());
 }
 
+// Keys wider than this go through the reference.
+constexpr std::int64_t kMostHeadDim = 512;
+
+// The scores of positions [begin, end) of a page, and of others around them up to multiples of kKeysAtOnce, which mean nothing.
+void score_page(const QueryBlock& block, int low, int high, const std::uint16_t* k, std::int64_t head_dim, std::int64_t begin, std::int64_t end,
+                float* scores) {
+    alignas(kCacheLine) float keys[kKeysAtOnce * kMostHeadDim];
+    for (std::int64_t i = begin / kKeysAtOnce * kKeysAtOnce; i < end; i += kKeysAtOnce) {
+        for (std::int64_t p = 0; p < kKeysAtOnce; ++p) {
+            const std::uint16_t* row = k + std::min(i + p, end - 1) * head_dim;
+            for (std::int64_t d = 0; d < head_dim; d += kLanes) store(load_halves(row + d), keys + p * head_dim + d);
+        }
+        in_groups(low, high, [&](int q, auto group) {
+            score_keys<decltype(group)::value>(block.queries + q, keys, head_dim, scores + q * kPagePositions + i);
+        });
+    }
+}
+
 void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& block) {
     alignas(kCacheLine) float weights[kQueryBlock * kPagePositions];
     float running_max[kQueryBlock], running_sum[kQueryBlock];
@@ -275,27 +291,27 @@ void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& blo
             low = std::min(low, q);
             high = q + 1;
         }
+        score_page(block, low, high, k, kv.head_dim, begin[low], end[high - 1], weights);
         Rescale rescale[kQueryBlock];
+        for (int q = low; q < high; ++q) {
+            const auto [largest, sum] = weigh(weights + q * kPagePositions, begin[q], end[q], shape.scale);
+            // Queries share loops over positions, so what one of them does not see must weigh nothing.
+            std::fill(weights + q * kPagePositions + begin[low], weights + q * kPagePositions + begin[q], 0.0F);
+            std::fill(weights + q * kPagePositions + end[q], weights + q * kPagePositions + end[high - 1], 0.0F);
+            rescale[q] = {!begun[q], 0, 1};
+            if (begun[q]) {
+                const float max = std::max(running_max[q], largest);
+                rescale[q] = {false, exp_value(running_max[q] - max), exp_value(largest - max)};
+                running_sum[q] = fma(running_sum[q], rescale[q].old_factor, sum * rescale[q].new_factor);
+                running_max[q] = max;
+            } else {
+                running_sum[q] = sum;
+                running_max[q] = largest;
+                begun[q] = true;
+            }
+        }
         in_groups(low, high, [&](int q, auto group) {
             constexpr int kQ = decltype(group)::value;
-            // Tiles cover what the last of them sees from where the first begins; weigh() takes the surplus out again.
-            score_rows<kQ>(block.queries + q, k, kv.head_dim, begin[q], end[q + kQ - 1], weights + q * kPagePositions);
-            for (int i = q; i < q + kQ; ++i) {
-                const auto [largest, sum] = weigh(weights + i * kPagePositions, begin[i], end[i], shape.scale);
-                std::fill(weights + i * kPagePositions + begin[q], weights + i * kPagePositions + begin[i], 0.0F);
-                std::fill(weights + i * kPagePositions + end[i], weights + i * kPagePositions + end[q + kQ - 1], 0.0F);
-                rescale[i] = {!begun[i], 0, 1};
-                if (begun[i]) {
-                    const float max = std::max(running_max[i], largest);
-                    rescale[i] = {false, exp_value(running_max[i] - max), exp_value(largest - max)};
-                    running_sum[i] = fma(running_sum[i], rescale[i].old_factor, sum * rescale[i].new_factor);
-                    running_max[i] = max;
-                } else {
-                    running_sum[i] = sum;
-                    running_max[i] = largest;
-                    begun[i] = true;
-                }
-            }
             value_rows<kQ>(block.queries + q, v, kv.head_dim_v, begin[q], end[q + kQ - 1], weights + q * kPagePositions, rescale + q);
         });
     }
@@ -310,7 +326,7 @@ void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& blo
 
 void attend_block(const AttentionShape& shape, const KvView& kv, const QueryBlock& block) {
 #if HEADROOM_KERNELS
-    if (kv.head_dim % 32 == 0 && kv.head_dim_v % kLanes == 0) return attend(shape, kv, block);
+    if (kv.head_dim % 32 == 0 && kv.head_dim <= kMostHeadDim && kv.head_dim_v % kLanes == 0) return attend(shape, kv, block);
 #endif
     for (int i = 0; i < block.count; ++i) {
         const Query& query = block.queries[i];
