@@ -33,7 +33,7 @@ for name in "${names[@]}"; do
     corpus=build/fuzz/corpus/$name
     findings=build/fuzz/findings/$name
     mkdir -p "$corpus" "$findings" "$seeds/$name"
-    options=(-max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=2048 -artifact_prefix="$findings/" -print_final_stats=1)
+    options=(-max_total_time="$seconds" -max_len=4096 -timeout=30 -report_slow_units=30 -rss_limit_mb=2048 -artifact_prefix="$findings/" -print_final_stats=1)
     [ -f "tests/fuzz/$name.dict" ] && options+=(-dict="tests/fuzz/$name.dict")
     echo "fuzz_$name for $seconds s"
     build/fuzz/bin/fuzz_"$name" "${options[@]}" "$corpus" "$seeds/$name" 2> "build/fuzz/$name.log" || failed+=("$name")
