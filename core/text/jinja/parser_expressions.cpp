@@ -231,7 +231,7 @@ ExpressionPtr Parser::primary() {
 }
 
 void Parser::count_link() {
-    constexpr int kLinksPerLevel = 10;
+    constexpr int kLinksPerLevel = 5;
     if (++links_ > kLinksPerLevel * depth_)
         fail_at(current().line, "a tag with more than {} attributes, calls and filters", kLinksPerLevel * depth_);
 }
