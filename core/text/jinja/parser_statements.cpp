@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "core/text/jinja/failure.h"
 #include "core/text/jinja/filters.h"
@@ -347,7 +348,10 @@ Statement Parser::scoped(int line, std::string_view tag) {
     expect(TokenType::block_end, "'%}'");
     Scoped node;
     const std::string end = "end" + std::string(tag);
+    // In Jinja, generation and block are functions of their own, which break and continue do not leave.
+    const int loops = tag == "autoescape" ? loops_ : std::exchange(loops_, 0);
     node.body = body({end}, tag, line);
+    loops_ = loops;
     next();
     if (tag == "block" && current().type == TokenType::name) next();
     return {line, std::move(node)};
