@@ -189,7 +189,7 @@ private:
             case 'G': spec.type = type; break;
             default: fail("a % format has no conversion '{}'", type);
         }
-        format_number(runtime_, out_, number, spec);
+        format_number(out_, number, spec);
     }
 
     Runtime& runtime_;
@@ -343,7 +343,7 @@ private:
         if (value.is_number()) {  // True is 1 here
             if (spec.type == 's') fail("a number cannot be formatted as 's'");
             if (spec.type == 'c') return format_string(out, to_utf8(static_cast<char32_t>(value.integer())), spec);
-            return format_number(runtime_, out, value, spec);
+            return format_number(out, value, spec);
         }
         if (!value.is(Kind::string)) fail("a {} cannot be formatted with '{}'", type_name(value), text);
         if (spec.type != '\0' && spec.type != 's') fail("a string cannot be formatted as '{}'", spec.type);

@@ -60,8 +60,7 @@ std::string real_digits(double value, const FormatSpec& spec) {
 
 }  // namespace
 
-void format_number(Runtime& runtime, Text& out, const Value& value, FormatSpec spec) {
-    static_cast<void>(runtime);
+void format_number(Text& out, const Value& value, FormatSpec spec) {
     if (spec.precision > kMostDigits) fail("a number cannot be formatted with {} digits", spec.precision);
     std::string prefix;
     std::string digits;

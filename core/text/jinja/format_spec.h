@@ -22,7 +22,7 @@ struct FormatSpec {
 };
 
 // value: an integer or a real; spec.type: one of d b o x X n c e E f F g G %, or none.
-void format_number(Runtime& runtime, Text& out, const Value& value, FormatSpec spec);
+void format_number(Text& out, const Value& value, FormatSpec spec);
 void format_string(Text& out, std::string_view text, const FormatSpec& spec);
 
 }  // namespace headroom::text::jinja
