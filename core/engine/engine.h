@@ -101,10 +101,10 @@ enum class FinishReason : std::uint8_t { stop, length, cancelled };
 [[nodiscard]] std::string_view to_string(FinishReason reason) noexcept;  // "stop", "length", "cancelled"
 
 struct GenerateRequest {
-    std::vector<TokenId> prompt{};       // the whole conversation so far: what the session has already read is not read again
+    std::vector<TokenId> prompt{};     // the whole conversation so far: what the session has already read is not read again
     SamplingOptions sampling{};
     int max_tokens = -1;               // -1: to the end of the context
-    std::vector<std::string> stops{};    // end the answer, not part of it
+    std::vector<std::string> stops{};  // end the answer, not part of it
     bool ignore_end = false;           // go on after end tokens (benchmarks)
     bool show_special = false;         // control tokens as text
 };
@@ -151,7 +151,8 @@ public:
                                                   std::stop_token stop = {});
 
     // Reads tokens (from an empty session: what it held is dropped) and hands the logits behind each position in `positions`
-    // (ascending) to on_logits: for eval and perplexity.
+    // (ascending) to on_logits: for eval and perplexity. on_logits is called while other sessions wait for their turn: it must not
+    // wait for them. Errors: as generate's, and cancelled.
     [[nodiscard]] Result<> evaluate(std::span<const TokenId> tokens, std::span<const int> positions,
                                     const std::function<void(int position, std::span<const float> logits)>& on_logits,
                                     std::stop_token stop = {});

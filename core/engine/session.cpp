@@ -105,7 +105,10 @@ struct Session::State {
         tokens.reserve(tokens.size() + ids.size());
         const TurnLock::Turn turn(model->state_->turns, stop);
         if (!turn) return fail(ErrorKind::cancelled, "The computation was cancelled");
-        HR_CHECK(model->state_->forward.run({.cache = cache, .tokens = ids, .rows = rows}, sink, stop));
+        if (auto read = model->state_->forward.run({.cache = cache, .tokens = ids, .rows = rows}, sink, stop); !read) {
+            cache.truncate(static_cast<std::int64_t>(tokens.size()));  // what failed may have been the sink
+            return read;
+        }
         tokens.insert(tokens.end(), ids.begin(), ids.end());
         return {};
     }
