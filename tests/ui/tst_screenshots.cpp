@@ -36,7 +36,10 @@ class TestScreenshots : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() { QVERIFY(QDir().mkpath(QStringLiteral(HEADROOM_SCREENSHOTS))); }
+    void initTestCase() {
+        QCursor::setPos(2'000, 2'000);  // over nothing
+        QVERIFY(QDir().mkpath(QStringLiteral(HEADROOM_SCREENSHOTS)));
+    }
     void init() {
         QGuiApplication::setLayoutDirection(Qt::LeftToRight);
         fixture_ = std::make_unique<WindowFixture>();
@@ -220,7 +223,6 @@ private:
         fixture_->wait_idle();
     }
     void shoot(const char* name) {
-        QCursor::setPos(2'000, 2'000);  // over nothing
         QTest::qWait(60);
         save(fixture_->window().grab(), name);
     }
