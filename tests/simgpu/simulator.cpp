@@ -64,7 +64,7 @@ Simulator::Simulator() {
         std::ifstream in(path, std::ios::binary);
         std::stringstream text;
         text << in.rdbuf();
-        reset(text.str().c_str());
+        take(text.str().c_str());
     }
 }
 
@@ -100,6 +100,13 @@ void Simulator::clear() {
 }
 
 bool Simulator::reset(const char* description) {
+    if (!take(description)) return false;
+    const std::scoped_lock lock(mutex);
+    make_sysfs();
+    return true;
+}
+
+bool Simulator::take(const char* description) {
     const json config = json::parse(description, nullptr, false);
     if (!config.is_object()) return false;
     const std::scoped_lock lock(mutex);
@@ -117,7 +124,6 @@ bool Simulator::reset(const char* description) {
     for (const auto& rule : config.value("calls", json::array())) {
         rules.push_back({rule.value("function", ""), rule.value("call", std::uint64_t(0)), rule.value("action", "fail"), rule.value("code", 1)});
     }
-    make_sysfs();
     return true;
 }
 
@@ -158,7 +164,12 @@ std::optional<int> Simulator::enter(const char* function) {
     return action == "fail" ? std::optional(code) : std::nullopt;
 }
 
-int Simulator::init(Kind kind) { return devices(kind).empty() ? no_device : ok; }
+int Simulator::init(Kind kind) {
+    const std::scoped_lock lock(mutex);
+    // Not when the library is loaded: a process that uses CUDA alone must not touch the counters that another one is using.
+    if (kind == Kind::hip) make_sysfs();
+    return devices(kind).empty() ? no_device : ok;
+}
 
 int Simulator::device_count(Kind kind, int* count) {
     *count = static_cast<int>(devices(kind).size());

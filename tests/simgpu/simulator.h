@@ -139,7 +139,7 @@ class Simulator {
 public:
     [[nodiscard]] static Simulator& instance();
 
-    bool reset(const char* description);
+    bool reset(const char* description);  // and writes the counters of HIP devices, as the first HIP call does elsewhere
     SimCounters counters();
 
     // Counts the call and obeys the rules for it: nothing, or the code it has to fail with. Does not return where it has to hang.
@@ -206,6 +206,7 @@ public:
 
 private:
     Simulator();
+    bool take(const char* description);
     std::vector<Device>& devices(Kind kind) { return kind == Kind::cuda ? cuda : hip; }
     void charge(Kind kind, int device, std::int64_t bytes);  // takes VRAM, or gives it
     [[nodiscard]] bool readable(DevicePointer pointer, std::size_t bytes, bool to_host);
