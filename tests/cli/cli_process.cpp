@@ -18,18 +18,11 @@ nlohmann::ordered_json CliResult::json() const {
 
 Cli::Cli() { QDir(folder_.path()).mkpath(model_folder()); }
 
-QString Cli::model_folder() const {
-#ifdef Q_OS_WIN
-    return folder_.filePath("Headroom/models");
-#else
-    return folder_.filePath("headroom/models");
-#endif
-}
+QString Cli::model_folder() const { return folder_.filePath("headroom/models"); }
 
 void Cli::prepare(QProcess& process, const QStringList& arguments) const {
     auto environment = QProcessEnvironment::systemEnvironment();
     environment.insert("XDG_DATA_HOME", folder_.path());
-    environment.insert("APPDATA", QDir::toNativeSeparators(folder_.path()));
     process.setProcessEnvironment(environment);
     process.setProgram(QCoreApplication::applicationDirPath() + "/headroom-cli");
     process.setArguments(arguments);

@@ -20,7 +20,8 @@ struct CliResult {
     [[nodiscard]] nlohmann::ordered_json json() const;
 };
 
-// A folder of its own for user data, so that no model of the person who runs the tests is found.
+// A folder of its own for user data, so that no model of the person who runs the tests is found (on Windows, where no variable
+// names that folder, it is the person's own).
 class Cli {
 public:
     Cli();

@@ -53,8 +53,15 @@ private slots:
         if (path.isEmpty()) QSKIP(missing_shared("models/reference.json"));
         const json reference = read_json(path);
         const QString model = path_argument("models/guide-f16.gguf");
+#ifdef Q_OS_WIN
+        const int step = 5;  // starting a program takes long under wine
+#else
+        const int step = 1;
+#endif
+        QCOMPARE(reference["tokenizer"].size(), std::size_t(70));
         int count = 0;
-        for (const auto& entry : reference["tokenizer"]) {
+        for (std::size_t i = 0; i < reference["tokenizer"].size(); i += step) {
+            const json& entry = reference["tokenizer"][i];
             const QByteArray text = QByteArray::fromStdString(entry["text"]);
             for (const bool special : {true, false}) {
                 QStringList arguments{"tokenize", "-m", model, "--json"};
@@ -67,7 +74,7 @@ private slots:
                 ++count;
             }
         }
-        QCOMPARE(count, 140);
+        QCOMPARE(count, 140 / step);
     }
 
     void reference_chats() {

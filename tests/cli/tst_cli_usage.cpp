@@ -127,6 +127,9 @@ private slots:
     }
 
     void model_folder() {
+#ifdef Q_OS_WIN
+        QSKIP("the folder of the person who runs the tests is left alone");
+#endif
         const auto before = cli_.run({"tokenize", "-m", "mine", "x"});
         QCOMPARE(before.code, 1);
         QVERIFY(QFile::copy(QCoreApplication::applicationDirPath() + "/model/guide-q4_k_m.gguf", cli_.model_folder() + "/mine.gguf"));
