@@ -24,9 +24,10 @@ void pad(Text& out, std::string_view prefix, std::string_view body, const Format
 }
 
 std::string integer_digits(std::uint64_t value, int base, bool capital) {
+    const std::string_view symbols = capital ? "0123456789ABCDEF" : "0123456789abcdef";
     std::string digits;
     do {
-        digits += (capital ? "0123456789ABCDEF" : "0123456789abcdef")[value % static_cast<unsigned>(base)];
+        digits += symbols[value % static_cast<unsigned>(base)];
         value /= static_cast<unsigned>(base);
     } while (value > 0);
     std::reverse(digits.begin(), digits.end());
