@@ -1,0 +1,53 @@
+#pragma once
+
+// The operators on a GPU: each function enqueues one kernel on a stream and returns at once. What each computes, and the shapes, are in
+// kernels/arguments.h beside its structure. One file here for each file of device code in kernels/.
+//
+// Errors: those of the driver's launch; invalid_argument for shapes a kernel cannot take (named in the message).
+
+#include "core/base/error.h"
+#include "core/compute/gpu/kernels.h"
+#include "core/gguf/types.h"
+
+namespace headroom::kernels {
+
+// Where launches go.
+struct Queue {
+    Kernels& kernels;
+    gpu::StreamHandle stream = nullptr;
+};
+
+// vectors.cpp
+[[nodiscard]] Result<> embed_rows(Queue queue, const EmbedArguments& arguments);
+[[nodiscard]] Result<> norm_rows(Queue queue, const NormArguments& arguments);
+[[nodiscard]] Result<> swiglu_rows(Queue queue, const SwigluArguments& arguments);
+
+// products.cpp
+[[nodiscard]] Result<> product_row(Queue queue, const ProductArguments& arguments);
+[[nodiscard]] Result<> product_rows(Queue queue, const ProductArguments& arguments);
+// arguments.target.w.type selects the kernel.
+[[nodiscard]] Result<> product_tiles(Queue queue, const ProductTilesArguments& arguments);
+// Whether product_tiles and experts_tiles take matrices of this type (all quantized ones).
+[[nodiscard]] bool has_tiles(gguf::TensorType type) noexcept;
+
+// experts.cpp
+[[nodiscard]] Result<> router_row(Queue queue, const RouterArguments& arguments);
+[[nodiscard]] Result<> choose_experts(Queue queue, const ChooseArguments& arguments);
+[[nodiscard]] Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments);
+[[nodiscard]] Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments);
+[[nodiscard]] Result<> group_rows(Queue queue, const GroupArguments& arguments);
+[[nodiscard]] Result<> experts_tiles(Queue queue, gguf::TensorType type, const ExpertsTilesArguments& arguments);
+[[nodiscard]] Result<> combine_rows(Queue queue, const CombineArguments& arguments);
+[[nodiscard]] Result<> hand_over(Queue queue, const HandOverArguments& arguments);
+[[nodiscard]] Result<> await_host(Queue queue, const AwaitArguments& arguments);
+
+// attention.cpp
+[[nodiscard]] Result<> head_rows(Queue queue, const HeadArguments& arguments);
+[[nodiscard]] Result<> attention_rows(Queue queue, const AttentionArguments& arguments);
+[[nodiscard]] Result<> attention_prefill(Queue queue, const AttentionArguments& arguments);
+
+// sampling.cpp
+[[nodiscard]] Result<> argmax_rows(Queue queue, const ArgmaxArguments& arguments);
+[[nodiscard]] Result<> top_rows(Queue queue, const TopArguments& arguments);
+
+}  // namespace headroom::kernels

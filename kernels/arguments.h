@@ -1,0 +1,346 @@
+#pragma once
+
+// What the host hands to each kernel: one structure, passed by value as the kernel's only parameter. Shared by the device code, the
+// host's launches (core/compute/gpu) and the simulated driver. Pointers are addresses on the device (or of pinned host memory where it
+// says so); no structure owns anything. Every array has the shape [rows, columns] with nothing between the rows unless a stride is named.
+//
+// The arithmetic of every kernel is that of the CPU operator named beside it (docs/arithmetic.md), bit for bit; the exception,
+// attention_prefill, says so.
+
+#include <cstdint>
+
+namespace headroom::kernels {
+
+// A weight matrix, as in the file: rows of whole blocks. data is aligned to 16 bytes for the first row of a tensor.
+struct Matrix {
+    const std::uint8_t* data;
+    std::uint32_t type;  // gguf::TensorType
+    std::int32_t rows;   // outputs
+    std::int32_t cols;   // inputs
+    std::uint32_t row_bytes;
+};
+
+// Activations quantized in groups of G = 256 or 32: codes [tokens, n], scales [tokens, n / G], sums [tokens, n / 16] (of the codes,
+// 16 at a time: what types with minima need). codes null: this form is not there.
+struct Quantized {
+    std::int8_t* codes;
+    float* scales;
+    std::int16_t* sums;
+};
+
+// Which forms of the activations the products of a call read: an or of these (as cpu::ActivationForm).
+inline constexpr std::uint32_t kFormFloats = 1;
+inline constexpr std::uint32_t kForm32 = 2;
+inline constexpr std::uint32_t kForm256 = 4;
+
+// y[t * y_stride + r] = product (+ bias[r]); add: that is added to what y holds (x + (product + bias)).
+struct Target {
+    Matrix w;
+    const float* bias;  // [rows] or null
+    float* y;
+    std::int32_t y_stride;
+    std::int32_t add;
+};
+
+// embed_rows: x[t] = row tokens[t] of the table, dequantized (cpu::dequantize_row). All types. Ids are checked by the host.
+struct EmbedArguments {
+    Matrix table;
+    const std::int32_t* tokens;  // [count]
+    float* x;                    // [count, table.cols]
+    std::int32_t count;
+};
+
+// norm_rows: RMS norm of rows (cpu::rms_norm) and their quantized forms (cpu::Activations), each where wanted. Row i of the results
+// belongs to row rows[i] of x, or to row i where rows is null. weight null: no norm, the rows are taken as they are.
+struct NormArguments {
+    const float* x;             // [any, n]
+    const std::int32_t* rows;   // [count] or null
+    const float* weight;        // [n] or null
+    float epsilon;
+    std::int32_t count;
+    std::int32_t n;
+    float* out;                 // [count, n] or null; may be x where rows is null
+    Quantized groups_256;
+    Quantized groups_32;
+};
+
+// Products of the same activations with up to three matrices of any types (cpu::matmul, cpu::add_bias, cpu::add).
+// swiglu: targets[0] is the gate, targets[1] the up matrix; targets[0].y gets silu(gate) * up (cpu::swiglu), targets[1].y is not written.
+//
+// product_row: one token; quantizes x itself, after an RMS norm with `norm` where that is not null. groups_* are not read.
+// product_rows: any number of tokens (fast for 2 to 8); reads groups_* (and x for float weights). norm is not read.
+struct ProductArguments {
+    Target targets[3];
+    std::int32_t target_count;
+    std::int32_t swiglu;
+    std::int32_t tokens;
+    std::uint32_t forms;
+    const float* x;      // [tokens, cols]
+    const float* norm;   // [cols] or null
+    float epsilon;
+    Quantized groups_256;
+    Quantized groups_32;
+};
+
+// product_tiles_TYPE: many tokens, with matrix units where the device has them. Quantized types only.
+struct ProductTilesArguments {
+    Target target;
+    Quantized x;  // the groups that the type reads
+    std::int32_t tokens;
+};
+
+// Where an expert's three matrices lie on this device; all null: not here.
+struct ExpertAddresses {
+    const std::uint8_t* gate;
+    const std::uint8_t* up;
+    const std::uint8_t* down;
+};
+
+// The matrices of a layer's experts. gate, up: [hidden, width]; down: [width, hidden].
+struct ExpertShape {
+    std::uint32_t gate_type;
+    std::uint32_t up_type;
+    std::uint32_t down_type;
+    std::uint32_t gate_row_bytes;
+    std::uint32_t up_row_bytes;
+    std::uint32_t down_row_bytes;
+    std::int32_t experts;
+    std::int32_t used;
+    std::int32_t width;
+    std::int32_t hidden;
+};
+
+// router_row: one token: RMS norm of x, its quantized forms (written where not null, for experts_gate_up), the scores, and the choice
+// (cpu::rms_norm, cpu::matmul, cpu::route). The last block to finish chooses; `ticket` is 0 before and after.
+struct RouterArguments {
+    Matrix w;             // [experts, width]: F32, F16, BF16 or quantized
+    const float* x;       // [width]
+    const float* norm;    // [width]
+    float epsilon;
+    std::int32_t used;
+    std::int32_t normalize;
+    float* normed;        // [width], always written
+    Quantized groups_256;
+    Quantized groups_32;
+    float* scores;        // [experts]
+    std::int32_t* chosen; // [used]
+    float* shares;        // [used]
+    std::int32_t* ticket; // [1]
+};
+
+// choose_experts: cpu::route for many tokens.
+struct ChooseArguments {
+    const float* scores;  // [tokens, experts]
+    std::int32_t tokens;
+    std::int32_t experts;
+    std::int32_t used;
+    std::int32_t normalize;
+    std::int32_t* chosen; // [tokens, used]
+    float* shares;        // [tokens, used]
+};
+
+// experts_gate_up: a few tokens: hidden[c] = silu(gate x) * (up x) for every choice c = token * used + rank whose expert is on the device;
+// rows of others are left as they are.
+struct ExpertsGateUpArguments {
+    const ExpertAddresses* table;  // [experts]
+    ExpertShape shape;
+    const std::int32_t* chosen;    // [tokens, used]
+    std::int32_t tokens;
+    const float* x;                // [tokens, width]: normed; read by float weights only
+    Quantized groups_256;          // of x
+    Quantized groups_32;
+    float* hidden;                 // [tokens * used, hidden]
+};
+
+// experts_down: a few tokens: quantizes the rows of hidden itself; y[c] = down hidden[c] for the choices that are on the device.
+// outputs null: x[t] += the weighted sum of y over the ranks (cpu::combine_experts); every expert chosen is on the device.
+// Else: outputs[c] = y[c] for those, and combine_rows follows.
+struct ExpertsDownArguments {
+    const ExpertAddresses* table;
+    ExpertShape shape;
+    const std::int32_t* chosen;
+    const float* shares;    // [tokens, used]
+    std::int32_t tokens;
+    const float* hidden;    // [tokens * used, hidden]
+    float* x;               // [tokens, width]
+    float* outputs;         // [tokens * used, width] or null
+};
+
+// group_rows: sorts the choices by expert. offsets[e] .. offsets[e + 1] are expert e's entries of rows; rows[i] is the number of a choice
+// (token * used + rank), ascending within an expert.
+struct GroupArguments {
+    const std::int32_t* chosen;  // [choices]
+    std::int32_t choices;
+    std::int32_t experts;
+    std::int32_t* offsets;       // [experts + 1]
+    std::int32_t* rows;          // [choices]
+};
+
+// experts_tiles_TYPE: many tokens: y[c] = W_e x[c / divisor] for every choice c of every expert e that is on the device. Quantized types.
+struct ExpertsTilesArguments {
+    const ExpertAddresses* table;
+    std::int32_t which;          // 0: gate, 1: up, 2: down
+    std::int32_t rows;           // of each matrix
+    std::int32_t cols;
+    std::uint32_t row_bytes;
+    std::int32_t experts;
+    std::int32_t choices;
+    std::int32_t divisor;        // used: x has a row for each token; 1: one for each choice
+    const std::int32_t* offsets;
+    const std::int32_t* grouped; // group_rows' rows
+    Quantized x;
+    float* y;                    // [choices, rows]
+};
+
+// swiglu_rows: silu(gate) * up (cpu::swiglu) and the quantized forms of the result, each where wanted.
+struct SwigluArguments {
+    const float* gate;   // [rows, n]
+    const float* up;     // [rows, n]
+    std::int32_t rows;
+    std::int32_t n;
+    float* out;          // [rows, n] or null; may be gate
+    Quantized groups_256;
+    Quantized groups_32;
+};
+
+// combine_rows: x[t] += sum over the ranks of shares * y (cpu::combine_experts). The output of choice c is outputs[c] where its expert is
+// on the device, else host_outputs[c].
+struct CombineArguments {
+    const ExpertAddresses* table;
+    const std::int32_t* chosen;      // [tokens, used]
+    const float* shares;             // [tokens, used]
+    const float* outputs;            // [tokens * used, n]
+    const float* host_outputs;       // the same, pinned host memory; null where every expert is on the device
+    float* x;                        // [tokens, n]
+    std::int32_t tokens;
+    std::int32_t used;
+    std::int32_t n;
+};
+
+// One layer's part of the KV pool. Page p begins at base + p * page_bytes; in it K of the layer lies at k_offset, V at v_offset (bytes):
+// halves [kv_heads, 256, head_dim] and [kv_heads, 256, head_dim_v], as cpu::KvView.
+struct KvPool {
+    std::uint8_t* base;
+    std::uint64_t page_bytes;
+    std::uint64_t k_offset;
+    std::uint64_t v_offset;
+    std::int32_t kv_heads;
+    std::int32_t head_dim;    // a multiple of 32, at most 256
+    std::int32_t head_dim_v;  // the same
+};
+
+// Where each token of a batch stands: token t is at position positions[t] of the session whose pages are listed in row tables[t] of
+// pages: page number i / 256 of its position i is pages[tables[t] * pages_stride + i / 256].
+struct Places {
+    const std::int32_t* positions;  // [tokens]
+    const std::int32_t* tables;     // [tokens]
+    const std::int32_t* pages;      // [sessions, pages_stride]
+    std::int32_t pages_stride;
+};
+
+// head_rows: norm of each head of q and k where the weights are there (cpu::rms_norm), rotation (cpu::rope), k and v stored into the
+// pool as halves (cpu::store_kv). q is changed in place, k and v are only read.
+struct HeadArguments {
+    float* q;             // [tokens, heads * head_dim]
+    const float* k;       // [tokens, kv_heads * head_dim]
+    const float* v;       // [tokens, kv_heads * head_dim_v]
+    const float* q_norm;  // [head_dim] or null
+    const float* k_norm;
+    float epsilon;
+    const float* cosine;  // [tokens, half]
+    const float* sine;
+    std::int32_t half;    // 2 * half elements of a head turn
+    std::int32_t layout;  // cpu::RopeLayout: 0 adjacent, 1 halves
+    std::int32_t heads;
+    std::int32_t tokens;
+    KvPool pool;
+    Places places;
+};
+
+// attention_rows: each token by itself, in the CPU's order (cpu::attention): a block for each KV head, chunk of 256 positions and token;
+// the last block of a token's KV head combines the chunks, ascending. tickets are 0 before and after.
+// attention_prefill: many tokens of one session at neighbouring positions, on matrix units where the device has them: its own order, the
+// tolerance is in docs/arithmetic.md. partials and tickets are not read.
+struct AttentionArguments {
+    const float* q;           // [tokens, heads * head_dim], as head_rows leaves it
+    float* out;               // [tokens, heads * head_dim_v]
+    std::int32_t heads;
+    std::int32_t tokens;
+    std::int32_t window;      // 0: none
+    float scale;
+    KvPool pool;
+    Places places;
+    std::int32_t max_chunks;  // no token sees more chunks than this
+    float* partials;          // [tokens, heads, max_chunks, head_dim_v + 2]
+    std::int32_t* tickets;    // [tokens, kv_heads]
+};
+
+// argmax_rows: the index of the largest value of each row, the lowest such index (cpu::argmax).
+struct ArgmaxArguments {
+    const float* x;       // [rows, n]
+    std::int32_t rows;
+    std::int32_t n;
+    std::int32_t* out;    // [rows]
+};
+
+// top_rows: the k largest values of each row, largest first, the lower index first on ties. k is at most kMostTop.
+inline constexpr std::int32_t kMostTop = 256;
+struct TopArguments {
+    const float* x;       // [rows, n]
+    std::int32_t rows;
+    std::int32_t n;
+    std::int32_t k;
+    float* values;        // [rows, k]
+    std::int32_t* ids;    // [rows, k]
+};
+
+// hand_over: for experts that are not on the device: copies the rows and the choice to pinned host memory, then counts *counter up and
+// writes it to *flag (pinned host memory), which a host thread watches.
+struct HandOverArguments {
+    const float* x;              // [tokens, width]
+    const std::int32_t* chosen;  // [tokens, used]
+    std::int32_t tokens;
+    std::int32_t width;
+    std::int32_t used;
+    float* host_x;               // pinned, the same shapes
+    std::int32_t* host_chosen;
+    std::uint32_t* counter;      // on the device
+    std::uint32_t* flag;         // pinned
+};
+
+// await_host: ends when *flag (pinned host memory) is at least *counter: the host has answered the last hand_over.
+struct AwaitArguments {
+    const std::uint32_t* counter;
+    const std::uint32_t* flag;
+};
+
+}  // namespace headroom::kernels
+
+// Every kernel: X(name, arguments). In the module its name has "headroom_" before it.
+// clang-format off
+#define HR_KERNELS_OF_TYPES(X, prefix, arguments)                                                                             \
+    X(prefix##_q4_0, arguments) X(prefix##_q4_1, arguments) X(prefix##_q5_0, arguments) X(prefix##_q5_1, arguments)           \
+    X(prefix##_q8_0, arguments) X(prefix##_q2_k, arguments) X(prefix##_q3_k, arguments) X(prefix##_q4_k, arguments)           \
+    X(prefix##_q5_k, arguments) X(prefix##_q6_k, arguments) X(prefix##_iq4_nl, arguments) X(prefix##_iq4_xs, arguments)
+#define HR_KERNELS(X)                                            \
+    X(embed_rows, EmbedArguments)                                \
+    X(norm_rows, NormArguments)                                  \
+    X(product_row, ProductArguments)                             \
+    X(product_rows, ProductArguments)                            \
+    HR_KERNELS_OF_TYPES(X, product_tiles, ProductTilesArguments) \
+    X(router_row, RouterArguments)                               \
+    X(choose_experts, ChooseArguments)                           \
+    X(experts_gate_up, ExpertsGateUpArguments)                   \
+    X(experts_down, ExpertsDownArguments)                        \
+    X(group_rows, GroupArguments)                                \
+    HR_KERNELS_OF_TYPES(X, experts_tiles, ExpertsTilesArguments) \
+    X(swiglu_rows, SwigluArguments)                              \
+    X(combine_rows, CombineArguments)                            \
+    X(head_rows, HeadArguments)                                  \
+    X(attention_rows, AttentionArguments)                        \
+    X(attention_prefill, AttentionArguments)                     \
+    X(argmax_rows, ArgmaxArguments)                              \
+    X(top_rows, TopArguments)                                    \
+    X(hand_over, HandOverArguments)                              \
+    X(await_host, AwaitArguments)
+// clang-format on

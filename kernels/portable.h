@@ -1,0 +1,119 @@
+#pragma once
+
+// The differences between CUDA and HIP, and nothing else: kernels are written against these names. No header of either is needed for HIP
+// (the objects are built without ROCm); CUDA's come with nvcc.
+//
+// A "warp" here is 32 lanes on every device: half a wavefront where the hardware's has 64 (gfx9). Warp functions take the lanes of one
+// warp, all of them active; nothing may rely on two warps being in step.
+
+#include <cstdint>
+
+#if defined(__HIP__)
+#define HR_HIP 1
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __host__ __attribute__((host))
+#define __shared__ __attribute__((shared))
+#define __constant__ __attribute__((constant))
+#define HR_UNIFORM
+#else
+#define HR_CUDA 1
+#include <cuda_fp16.h>
+#define HR_UNIFORM __grid_constant__
+#endif
+
+#define HR_DEVICE __device__ __forceinline__
+#if defined(HR_HIP)
+#undef HR_DEVICE
+#define HR_DEVICE __device__ inline __attribute__((always_inline))
+#endif
+
+// HR_KERNEL(name, Arguments, threads) { … a.count … }: one kernel of HR_KERNELS, launched with at most `threads` threads a block.
+#if defined(HR_HIP)
+#define HR_KERNEL(name, Arguments, threads) \
+    extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(1, threads))) void headroom_##name(const headroom::kernels::Arguments a)
+#else
+#define HR_KERNEL(name, Arguments, threads) \
+    extern "C" __global__ void __launch_bounds__(threads) headroom_##name(const __grid_constant__ headroom::kernels::Arguments a)
+#endif
+
+namespace headroom::device {
+
+inline constexpr int kWarp = 32;
+
+#if defined(HR_HIP)
+
+HR_DEVICE int thread() { return static_cast<int>(__builtin_amdgcn_workitem_id_x()); }
+HR_DEVICE int block_x() { return static_cast<int>(__builtin_amdgcn_workgroup_id_x()); }
+HR_DEVICE int block_y() { return static_cast<int>(__builtin_amdgcn_workgroup_id_y()); }
+HR_DEVICE int block_z() { return static_cast<int>(__builtin_amdgcn_workgroup_id_z()); }
+HR_DEVICE int threads() { return static_cast<int>(__builtin_amdgcn_workgroup_size_x()); }
+HR_DEVICE int grid_x() { return static_cast<int>(__builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x()); }
+HR_DEVICE void sync() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+// The lane of the hardware's wavefront: 0 to 31 or to 63.
+HR_DEVICE int wave_lane() { return static_cast<int>(__builtin_amdgcn_mbcnt_hi(~0U, __builtin_amdgcn_mbcnt_lo(~0U, 0U))); }
+HR_DEVICE int shuffle(int value, int lane) {
+    return __builtin_amdgcn_ds_bpermute(((wave_lane() & ~31) | lane) << 2, value);
+}
+HR_DEVICE float shuffle(float value, int lane) { return __builtin_bit_cast(float, shuffle(__builtin_bit_cast(int, value), lane)); }
+HR_DEVICE int shuffle_xor(int value, int mask) { return __builtin_amdgcn_ds_bpermute((wave_lane() ^ mask) << 2, value); }
+HR_DEVICE float shuffle_xor(float value, int mask) { return __builtin_bit_cast(float, shuffle_xor(__builtin_bit_cast(int, value), mask)); }
+HR_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+HR_DEVICE float rint(float x) { return __builtin_rintf(x); }
+HR_DEVICE float sqrt(float x) { return __builtin_sqrtf(x); }
+HR_DEVICE float half_to_float(std::uint16_t half) { return static_cast<float>(__builtin_bit_cast(_Float16, half)); }
+HR_DEVICE std::uint16_t float_to_half(float value) { return __builtin_bit_cast(std::uint16_t, static_cast<_Float16>(value)); }
+HR_DEVICE float bits_to_float(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+HR_DEVICE std::uint32_t float_to_bits(float value) { return __builtin_bit_cast(std::uint32_t, value); }
+// c + the sum of the four products of signed bytes.
+HR_DEVICE int dot4(int a, int b, int c) {
+#if defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) || defined(__gfx1150__) || defined(__gfx1151__) || \
+    defined(__gfx1200__) || defined(__gfx1201__)
+    return __builtin_amdgcn_sudot4(true, a, true, b, c, false);
+#elif defined(__gfx906__) || defined(__gfx90a__) || defined(__gfx1030__)
+    return __builtin_amdgcn_sdot4(a, b, c, false);
+#else
+    for (int i = 0; i < 32; i += 8) c += static_cast<std::int8_t>(a >> i) * static_cast<std::int8_t>(b >> i);
+    return c;
+#endif
+}
+// Atomics and fences of the whole device.
+HR_DEVICE int atomic_add(std::int32_t* at, int value) { return __hip_atomic_fetch_add(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
+HR_DEVICE void fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+HR_DEVICE void fence_system() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
+
+#else
+
+HR_DEVICE int thread() { return static_cast<int>(threadIdx.x); }
+HR_DEVICE int block_x() { return static_cast<int>(blockIdx.x); }
+HR_DEVICE int block_y() { return static_cast<int>(blockIdx.y); }
+HR_DEVICE int block_z() { return static_cast<int>(blockIdx.z); }
+HR_DEVICE int threads() { return static_cast<int>(blockDim.x); }
+HR_DEVICE int grid_x() { return static_cast<int>(gridDim.x); }
+HR_DEVICE void sync() { __syncthreads(); }
+HR_DEVICE int shuffle(int value, int lane) { return __shfl_sync(~0U, value, lane); }
+HR_DEVICE float shuffle(float value, int lane) { return __shfl_sync(~0U, value, lane); }
+HR_DEVICE int shuffle_xor(int value, int mask) { return __shfl_xor_sync(~0U, value, mask); }
+HR_DEVICE float shuffle_xor(float value, int mask) { return __shfl_xor_sync(~0U, value, mask); }
+HR_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+HR_DEVICE float rint(float x) { return rintf(x); }
+HR_DEVICE float sqrt(float x) { return __fsqrt_rn(x); }
+HR_DEVICE float half_to_float(std::uint16_t half) { return __half2float(__ushort_as_half(half)); }
+HR_DEVICE std::uint16_t float_to_half(float value) { return __half_as_ushort(__float2half_rn(value)); }
+HR_DEVICE float bits_to_float(std::uint32_t bits) { return __uint_as_float(bits); }
+HR_DEVICE std::uint32_t float_to_bits(float value) { return __float_as_uint(value); }
+HR_DEVICE int dot4(int a, int b, int c) { return __dp4a(a, b, c); }
+HR_DEVICE int atomic_add(std::int32_t* at, int value) { return atomicAdd(at, value); }
+HR_DEVICE void fence() { __threadfence(); }
+HR_DEVICE void fence_system() { __threadfence_system(); }
+
+#endif
+
+HR_DEVICE int lane() { return thread() & (kWarp - 1); }
+HR_DEVICE int warp() { return thread() / kWarp; }
+
+}  // namespace headroom::device
