@@ -15,12 +15,29 @@ std::unexpected<Error> system_failure(const std::filesystem::path& path, const c
                 absent ? std::string("there is no such file") : fmt::format("Windows error {}", code));
 }
 
+std::unexpected<Error> not_a_file(const std::filesystem::path& path) {
+    return fail(ErrorKind::invalid_argument, "{}: is not a regular file", printable(to_utf8(path)));
+}
+
+// Windows opens folders only for those who ask for folders; the error it gives otherwise is the one for a file of other people.
+bool is_folder(const std::filesystem::path& path) noexcept {
+    const DWORD attributes = ::GetFileAttributesW(path.c_str());
+    return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
+}
+
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     const HANDLE handle = ::CreateFileW(path.c_str(), GENERIC_READ, FILE_SHARE_READ, nullptr, OPEN_EXISTING,
                                         FILE_ATTRIBUTE_NORMAL, nullptr);
-    if (handle == INVALID_HANDLE_VALUE) return system_failure(path, "cannot be opened", ::GetLastError());
+    if (handle == INVALID_HANDLE_VALUE) {
+        const DWORD code = ::GetLastError();
+        return is_folder(path) ? not_a_file(path) : system_failure(path, "cannot be opened", code);
+    }
+    if (::GetFileType(handle) != FILE_TYPE_DISK) {  // a pipe, or a device such as NUL
+        ::CloseHandle(handle);
+        return not_a_file(path);
+    }
     LARGE_INTEGER size{};
     if (!::GetFileSizeEx(handle, &size)) {
         const DWORD code = ::GetLastError();

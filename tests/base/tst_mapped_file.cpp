@@ -48,7 +48,22 @@ private slots:
         QVERIFY(!absent);
         QCOMPARE(absent.error().kind, ErrorKind::not_found);
         QVERIFY(absent.error().message.find("nothing") != std::string::npos);
-        QVERIFY(!MappedFile::open(from_utf8(folder.path().toStdString())));
+        const auto path = folder.path().toStdString();
+        const auto directory = MappedFile::open(from_utf8(path));
+        QVERIFY(!directory);
+        QCOMPARE(directory.error().kind, ErrorKind::invalid_argument);
+        QCOMPARE(directory.error().message, to_utf8(from_utf8(path)) + ": is not a regular file");
+    }
+    void aDevice() {
+#ifdef Q_OS_WIN
+        const std::string path = "NUL";
+#else
+        const std::string path = "/dev/null";
+#endif
+        const auto device = MappedFile::open(path);
+        QVERIFY(!device);
+        QCOMPARE(device.error().kind, ErrorKind::invalid_argument);
+        QCOMPARE(device.error().message, path + ": is not a regular file");
     }
 #ifndef Q_OS_WIN
     // A pipe that nobody writes to: an error at once, where a plain open would wait for ever.
