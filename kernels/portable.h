@@ -113,6 +113,12 @@ HR_DEVICE void fence_system() { __threadfence_system(); }
 
 #endif
 
+// The block's dynamic shared memory (as much as the launch asked for), aligned to 16 bytes.
+HR_DEVICE unsigned char* dynamic_shared() {
+    extern __shared__ __attribute__((aligned(16))) unsigned char headroom_dynamic_shared[];
+    return headroom_dynamic_shared;
+}
+
 HR_DEVICE int lane() { return thread() & (kWarp - 1); }
 HR_DEVICE int warp() { return thread() / kWarp; }
 
