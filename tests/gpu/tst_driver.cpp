@@ -113,11 +113,18 @@ private slots:
     }
     void worksThroughStreamsGraphsAndEvents_data() {
         QTest::addColumn<int>("backend");
-        QTest::newRow("cuda") << 0;
-        QTest::newRow("hip") << 1;
+        QTest::addColumn<bool>("asynchronous");
+        QTest::newRow("cuda") << 0 << false;
+        QTest::newRow("hip") << 1 << false;
+        QTest::newRow("cuda, asynchronous") << 0 << true;
+        QTest::newRow("hip, asynchronous") << 1 << true;
     }
     void worksThroughStreamsGraphsAndEvents() {
         QFETCH(int, backend);
+        QFETCH(bool, asynchronous);
+        auto description = SimGpu::healthy();
+        description["asynchronous"] = asynchronous;
+        sim_.reset(description);
         sim_.register_kernel("axpy", axpy, {4, 8, 8, 4});
         {
             const auto loaded = Driver::load(static_cast<Backend>(backend), sim_.path());

@@ -8,6 +8,7 @@
 //    "cuda_version": 13000, "driver_version": "580.10", "hip_version": 70100000,
 //    "sysfs": "FOLDER",             where the counters of HIP devices are kept as the amdgpu driver does
 //    "bandwidth_gbps": 0,           of copies between host and device; 0: as fast as they go
+//    "asynchronous": false,         true: work on a stream is kept and done as late as the driver's rules allow (streams.cpp)
 //    "faults": {NAME: VALUE, …},    see Faults in simulator.h
 //    "calls": [{"function": "cuMemCreate", "call": 3, "action": "fail", "code": 2}, …]}
 //   DEVICE: {"name", "uuid" (32 hexadecimal digits, or 16 letters for AMD), "bus", "architecture" ("8.9", "gfx1100"), "total_mib",

@@ -51,7 +51,8 @@ constexpr Name names[] = {{ok, "CUDA_SUCCESS", "hipSuccess"},
                           {not_ready, "CUDA_ERROR_NOT_READY", "hipErrorNotReady"},
                           {illegal_address, "CUDA_ERROR_ILLEGAL_ADDRESS", "hipErrorIllegalAddress"},
                           {launch_failed, "CUDA_ERROR_LAUNCH_FAILED", "hipErrorLaunchFailure"},
-                          {not_supported, "CUDA_ERROR_NOT_SUPPORTED", "hipErrorNotSupported"}};
+                          {not_supported, "CUDA_ERROR_NOT_SUPPORTED", "hipErrorNotSupported"},
+                          {capture_unsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "hipErrorStreamCaptureUnsupported"}};
 
 }  // namespace
 
@@ -119,7 +120,7 @@ SIM_ONE(cuDevicePrimaryCtxRelease_v2, (int index), const std::scoped_lock lock(s
 SIM_ONE(cuCtxSetCurrent, (void* context), Simulator::current[0] = static_cast<int>(reinterpret_cast<std::size_t>(context)) - 1; return ok;)
 SIM_ONE(hipSetDevice, (int index), if (!device(Kind::hip, index)) return invalid_device; Simulator::current[1] = index; return ok;)
 SIM_BOTH(cuCtxGetDevice, hipGetDevice, (int* index), *index = Simulator::current[static_cast<int>(kind)]; return *index < 0 ? invalid_context : ok;)
-SIM_BOTH(cuCtxSynchronize, hipDeviceSynchronize, (), return ok;)
+SIM_BOTH(cuCtxSynchronize, hipDeviceSynchronize, (), return simulator().synchronize(kind);)
 
 SIM_EXPORT int cuGetErrorName(int code, const char** name) {
     for (const auto& n : names) {
@@ -137,9 +138,10 @@ SIM_EXPORT const char* hipGetErrorName(int code) {
 // Plain memory and memory of the host.
 SIM_BOTH(cuMemGetInfo_v2, hipMemGetInfo, (std::size_t* free, std::size_t* total), return simulator().memory_info(kind, free, total);)
 SIM_BOTH(cuMemAlloc_v2, hipMalloc, (DevicePointer* pointer, std::size_t bytes), return simulator().allocate(kind, pointer, bytes);)
-SIM_BOTH(cuMemFree_v2, hipFree, (DevicePointer pointer), const std::scoped_lock lock(simulator().mutex); return simulator().free(pointer);)
+SIM_BOTH(cuMemFree_v2, hipFree, (DevicePointer pointer), simulator().synchronize(kind);  // both wait for the device
+         const std::scoped_lock lock(simulator().mutex); return simulator().free(pointer);)
 SIM_BOTH(cuMemHostAlloc, hipHostMalloc, (void** pointer, std::size_t bytes, unsigned), return simulator().allocate_host(pointer, bytes);)
-SIM_BOTH(cuMemFreeHost, hipHostFree, (void* pointer), return simulator().free_host(pointer);)
+SIM_BOTH(cuMemFreeHost, hipHostFree, (void* pointer), simulator().synchronize(kind); return simulator().free_host(pointer);)
 SIM_BOTH(cuMemHostRegister_v2, hipHostRegister, (void* pointer, std::size_t bytes, unsigned), return simulator().register_host(pointer, bytes);)
 SIM_BOTH(cuMemHostUnregister, hipHostUnregister, (void* pointer), return simulator().unregister_host(pointer);)
 SIM_BOTH(cuMemHostGetDevicePointer_v2, hipHostGetDevicePointer, (DevicePointer* pointer, void* host, unsigned),
@@ -147,28 +149,30 @@ SIM_BOTH(cuMemHostGetDevicePointer_v2, hipHostGetDevicePointer, (DevicePointer* 
 
 // Copies.
 SIM_BOTH(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync, (DevicePointer to, const void* from, std::size_t bytes, Stream* stream),
-         return simulator().enqueue(stream, [=] { return simulator().copy_to_device(to, from, bytes); });)
+         return simulator().enqueue_copy_to_device(simulator().stream(kind, stream), to, from, bytes);)
 SIM_BOTH(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync, (void* to, DevicePointer from, std::size_t bytes, Stream* stream),
-         return simulator().enqueue(stream, [=] { return simulator().copy_to_host(to, from, bytes); });)
+         return simulator().enqueue_copy_to_host(simulator().stream(kind, stream), to, from, bytes);)
 SIM_BOTH(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync, (DevicePointer to, DevicePointer from, std::size_t bytes, Stream* stream),
-         return simulator().enqueue(stream, [=] { return simulator().copy_on_device(to, from, bytes); });)
+         return simulator().enqueue_copy_on_device(simulator().stream(kind, stream), to, from, bytes);)
 SIM_BOTH(cuMemsetD8Async, hipMemsetD8Async, (DevicePointer to, unsigned char value, std::size_t bytes, Stream* stream),
-         return simulator().enqueue(stream, [=] { return simulator().fill(to, value, bytes); });)
+         return simulator().enqueue_fill(simulator().stream(kind, stream), to, value, bytes);)
 
 // Streams, events, modules, graphs.
-SIM_BOTH(cuStreamCreate, hipStreamCreateWithFlags, (Stream** stream, unsigned), return simulator().create_stream(stream);)
+SIM_BOTH(cuStreamCreate, hipStreamCreateWithFlags, (Stream** stream, unsigned), return simulator().create_stream(kind, stream);)
 SIM_BOTH(cuStreamDestroy_v2, hipStreamDestroy, (Stream* stream), return simulator().destroy_stream(stream);)
-SIM_BOTH(cuStreamSynchronize, hipStreamSynchronize, (Stream*), return ok;)
-SIM_BOTH(cuStreamQuery, hipStreamQuery, (Stream*), return ok;)
-SIM_BOTH(cuStreamWaitEvent, hipStreamWaitEvent, (Stream*, Event*, unsigned), return ok;)
+SIM_BOTH(cuStreamSynchronize, hipStreamSynchronize, (Stream* stream), return simulator().synchronize_stream(simulator().stream(kind, stream));)
+SIM_BOTH(cuStreamQuery, hipStreamQuery, (Stream* stream), return simulator().query_stream(simulator().stream(kind, stream));)
+SIM_BOTH(cuStreamWaitEvent, hipStreamWaitEvent, (Stream* stream, Event* event, unsigned),
+         return simulator().wait_event(simulator().stream(kind, stream), event);)
 SIM_BOTH(cuEventCreate, hipEventCreateWithFlags, (Event** event, unsigned), return simulator().create_event(event);)
 SIM_BOTH(cuEventDestroy_v2, hipEventDestroy, (Event* event), return simulator().destroy_event(event);)
-SIM_BOTH(cuEventRecord, hipEventRecord, (Event* event, Stream* stream), return simulator().record(event, stream);)
-SIM_BOTH(cuEventSynchronize, hipEventSynchronize, (Event*), return ok;)
-SIM_BOTH(cuEventQuery, hipEventQuery, (Event*), return ok;)
+SIM_BOTH(cuEventRecord, hipEventRecord, (Event* event, Stream* stream), return simulator().record(event, simulator().stream(kind, stream));)
+SIM_BOTH(cuEventSynchronize, hipEventSynchronize, (Event* event), return simulator().synchronize_event(event);)
+SIM_BOTH(cuEventQuery, hipEventQuery, (Event* event), return simulator().query_event(event);)
 SIM_BOTH(cuEventElapsedTime, hipEventElapsedTime, (float* milliseconds, Event* from, Event* to),
-         if (!from->recorded || !to->recorded) return invalid_handle;
-         *milliseconds = std::chrono::duration<float, std::milli>(to->time - from->time).count(); return ok;)
+         if (!from->fence || !to->fence) return invalid_handle;
+         if (!from->fence->passed || !to->fence->passed) return not_ready;
+         *milliseconds = std::chrono::duration<float, std::milli>(to->fence->time - from->fence->time).count(); return ok;)
 SIM_BOTH(cuModuleLoadData, hipModuleLoadData, (Module** module, const void* image), return simulator().load_module(module, image);)
 SIM_BOTH(cuModuleUnload, hipModuleUnload, (Module* module), return simulator().unload_module(module);)
 SIM_BOTH(cuModuleGetFunction, hipModuleGetFunction, (Function* function, Module* module, const char* name),
@@ -177,13 +181,13 @@ SIM_ONE(cuFuncSetAttribute, (Function, int, int), return ok;)
 SIM_BOTH(cuLaunchKernel, hipModuleLaunchKernel,
          (Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, Stream* stream,
           void** parameters, void**),
-         return simulator().launch(function, SimLaunch{{gx, gy, gz}, {bx, by, bz}, shared}, stream, parameters);)
+         return simulator().launch(function, SimLaunch{{gx, gy, gz}, {bx, by, bz}, shared}, simulator().stream(kind, stream), parameters);)
 SIM_BOTH(cuStreamBeginCapture_v2, hipStreamBeginCapture, (Stream* stream, int), return simulator().begin_capture(stream);)
 SIM_BOTH(cuStreamEndCapture, hipStreamEndCapture, (Stream* stream, Graph** graph), return simulator().end_capture(stream, graph);)
 SIM_BOTH(cuGraphDestroy, hipGraphDestroy, (Graph* graph), return simulator().destroy_graph(graph);)
 SIM_BOTH(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags, (Graph** exec, Graph* graph, unsigned long long),
          return simulator().instantiate(exec, graph);)
-SIM_BOTH(cuGraphLaunch, hipGraphLaunch, (Graph* exec, Stream* stream), return simulator().launch_graph(exec, stream);)
+SIM_BOTH(cuGraphLaunch, hipGraphLaunch, (Graph* exec, Stream* stream), return simulator().launch_graph(exec, simulator().stream(kind, stream));)
 SIM_BOTH(cuGraphExecDestroy, hipGraphExecDestroy, (Graph* exec), return simulator().destroy_graph(exec);)
 
 // Virtual memory.

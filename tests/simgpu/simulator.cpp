@@ -80,13 +80,14 @@ void Simulator::clear() {
     while (!segments_.empty()) drop_segment(segments_.begin()->first);
     while (!allocations_.empty()) free(allocations_.begin()->first);
     for (auto& [pointer, bytes] : host_allocations_) ::free(pointer);
-    for (auto* stream : streams_) delete stream;
     for (auto* event : events_) delete event;
     for (auto* module : modules_) delete module;
     for (auto* graph : graphs_) delete graph;
     host_allocations_.clear();
     host_registrations_.clear();
     streams_.clear();
+    default_streams_.clear();
+    work_error_ = ok;
     events_.clear();
     modules_.clear();
     graphs_.clear();
@@ -121,6 +122,7 @@ bool Simulator::take(const char* description) {
     driver_version = config.value("driver_version", "580.10");
     sysfs = config.value("sysfs", "");
     bandwidth_gbps = config.value("bandwidth_gbps", 0.0);
+    asynchronous = config.value("asynchronous", false);
     for (const auto& rule : config.value("calls", json::array())) {
         rules.push_back({rule.value("function", ""), rule.value("call", std::uint64_t(0)), rule.value("action", "fail"), rule.value("code", 1)});
     }

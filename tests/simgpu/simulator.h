@@ -2,8 +2,10 @@
 
 // The state behind the simulated drivers: devices, address ranges, segments, work, faults.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -40,6 +42,7 @@ enum Code : int {
     illegal_address = 700,
     launch_failed = 719,
     not_supported = 801,
+    capture_unsupported = 900,
 };
 
 // Letters and numbers as in the project's table of known faults (docs/virtual-memory.md).
@@ -118,14 +121,23 @@ struct Module {
 
 using Work = std::function<int()>;
 struct Graph {
-    std::vector<Work> work;
+    std::shared_ptr<std::vector<Work>> work = std::make_shared<std::vector<Work>>();  // in the order of the calls; shared with those under way
 };
 struct Stream {
-    std::unique_ptr<Graph> capture;
+    Kind kind;
+    int device;
+    std::shared_ptr<Graph> capture;  // shared by the streams that take part in it
+    std::deque<Work> queue;          // asynchronous mode: what is still to be done
+};
+// One recording of an event: passed once its stream has come so far.
+struct Fence {
+    Stream* stream;
+    std::atomic<bool> passed = false;
+    std::chrono::steady_clock::time_point time{};
 };
 struct Event {
-    std::chrono::steady_clock::time_point time{};
-    bool recorded = false;
+    std::shared_ptr<Fence> fence;    // of the last recording; null: never recorded
+    std::weak_ptr<Graph> capture;    // where that was while capturing
 };
 
 struct Rule {
@@ -170,11 +182,25 @@ public:
     int copy_to_host(void* to, DevicePointer from, std::size_t bytes);
     int copy_on_device(DevicePointer to, DevicePointer from, std::size_t bytes);
     int fill(DevicePointer to, unsigned char value, std::size_t bytes);
-    // Does the work now, or keeps it where the stream is being captured.
+    // The same on a stream.
+    int enqueue_copy_to_device(Stream* stream, DevicePointer to, const void* from, std::size_t bytes);
+    int enqueue_copy_to_host(Stream* stream, void* to, DevicePointer from, std::size_t bytes);
+    int enqueue_copy_on_device(Stream* stream, DevicePointer to, DevicePointer from, std::size_t bytes);
+    int enqueue_fill(Stream* stream, DevicePointer to, unsigned char value, std::size_t bytes);
+
+    // The stream that a call names: null is the default stream of the current device. Null where there is none such.
+    Stream* stream(Kind kind, Stream* named);
+    // Does the work now; or keeps it, where the stream is being captured or the simulator is asynchronous.
     int enqueue(Stream* stream, Work work);
 
-    int create_stream(Stream** stream);
+    int create_stream(Kind kind, Stream** stream);
     int destroy_stream(Stream* stream);
+    int synchronize(Kind kind);  // the current device
+    int synchronize_stream(Stream* stream);
+    int query_stream(Stream* stream);
+    int wait_event(Stream* stream, Event* event);
+    int synchronize_event(Event* event);
+    int query_event(Event* event);
     int begin_capture(Stream* stream);
     int end_capture(Stream* stream, Graph** graph);
     int instantiate(Graph** exec, const Graph* graph);
@@ -198,6 +224,7 @@ public:
     int cuda_version = 13000, hip_version = 70100000;
     std::string driver_version = "580.10", sysfs;
     double bandwidth_gbps = 0;
+    bool asynchronous = false;
     std::vector<Rule> rules;
     std::vector<std::string> trace;
     std::map<std::string, std::uint64_t> calls;
@@ -212,6 +239,11 @@ private:
     [[nodiscard]] bool readable(DevicePointer pointer, std::size_t bytes, bool to_host);
     [[nodiscard]] Range* range_of(DevicePointer pointer, DevicePointer* base = nullptr);
     void drop_segment(std::uint64_t id);
+    [[nodiscard]] bool deferring(const Stream* stream);                        // asynchronous, and not capturing
+    [[nodiscard]] bool pinned(const void* host, std::size_t bytes);
+    bool run_one(Stream& stream);                                              // false: its queue is empty
+    void run_until(const Fence& fence);
+    int work_result();                                                         // the error of work that failed, or ok
     void pace(std::size_t bytes) const;  // waits as long as a copy over the bus takes
     void clear();
 
@@ -219,12 +251,15 @@ private:
     std::map<std::uint64_t, Segment> segments_;
     std::map<DevicePointer, Allocation> allocations_;
     std::map<void*, std::size_t> host_allocations_, host_registrations_;
-    std::set<Stream*> streams_;
+    std::map<Stream*, std::unique_ptr<Stream>> streams_;
+    std::map<std::pair<Kind, int>, Stream> default_streams_;
     std::set<Event*> events_;
     std::set<Module*> modules_;
     std::set<Graph*> graphs_;
     std::map<std::string, Kernel> kernels_;
     std::uint64_t next_segment_ = 1, order_ = 0, unmaps_ = 0, double_maps_ = 0;
+    std::recursive_mutex running_;  // held while queued work runs: one piece of it at a time
+    int work_error_ = ok;           // asynchronous mode: after work has failed nothing runs and every call about work says so, as on a card
 };
 
 // The kernels of the verdict's pattern test (core/vmm), on the processor.

@@ -1,4 +1,4 @@
-// Work: copies, fills, kernels, streams, events, graphs. A stream does its work at once, in the calling thread.
+// Work: copies, fills, modules, kernels. streams.cpp has when it is done.
 
 #include <algorithm>
 #include <cstring>
@@ -34,18 +34,6 @@ void Simulator::pace(std::size_t bytes) const {
     if (bandwidth_gbps > 0) std::this_thread::sleep_for(std::chrono::duration<double>(static_cast<double>(bytes) / (bandwidth_gbps * 1e9)));
 }
 
-int Simulator::enqueue(Stream* stream, Work work) {
-    {
-        const std::scoped_lock lock(mutex);
-        if (stream && !streams_.contains(stream)) return invalid_handle;
-        if (stream && stream->capture) {
-            stream->capture->work.push_back(std::move(work));
-            return ok;
-        }
-    }
-    return work();
-}
-
 int Simulator::copy_to_device(DevicePointer to, const void* from, std::size_t bytes) {
     if (!readable(to, bytes, false)) return invalid_value;
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
@@ -72,75 +60,43 @@ int Simulator::fill(DevicePointer to, unsigned char value, std::size_t bytes) {
     return ok;
 }
 
-int Simulator::create_stream(Stream** stream) {
+bool Simulator::pinned(const void* host, std::size_t bytes) {
     const std::scoped_lock lock(mutex);
-    streams_.insert(*stream = new Stream);
-    return ok;
+    const auto inside = [&](const auto& all) {
+        auto found = all.upper_bound(const_cast<void*>(host));
+        if (found == all.begin()) return false;
+        --found;
+        return static_cast<const char*>(host) + bytes <= static_cast<const char*>(found->first) + found->second;
+    };
+    return inside(host_allocations_) || inside(host_registrations_);
 }
 
-int Simulator::destroy_stream(Stream* stream) {
-    const std::scoped_lock lock(mutex);
-    if (streams_.erase(stream) == 0) return invalid_handle;
-    delete stream;
-    return ok;
-}
-
-int Simulator::begin_capture(Stream* stream) {
-    const std::scoped_lock lock(mutex);
-    if (!streams_.contains(stream) || stream->capture) return invalid_value;
-    stream->capture = std::make_unique<Graph>();
-    return ok;
-}
-
-int Simulator::end_capture(Stream* stream, Graph** graph) {
-    const std::scoped_lock lock(mutex);
-    if (!streams_.contains(stream) || !stream->capture) return invalid_value;
-    graphs_.insert(*graph = stream->capture.release());
-    return ok;
-}
-
-int Simulator::instantiate(Graph** exec, const Graph* graph) {
-    const std::scoped_lock lock(mutex);
-    if (!std::ranges::any_of(graphs_, [&](const Graph* known) { return known == graph; })) return invalid_value;
-    graphs_.insert(*exec = new Graph(*graph));
-    return ok;
-}
-
-int Simulator::launch_graph(const Graph* exec, Stream* stream) {
-    return enqueue(stream, [exec] {
-        for (const auto& work : exec->work) {
-            if (const int code = work(); code != ok) return code;
+int Simulator::enqueue_copy_to_device(Stream* stream, DevicePointer to, const void* from, std::size_t bytes) {
+    if (deferring(stream)) {
+        if (!readable(to, bytes, false)) return invalid_value;
+        if (!pinned(from, bytes)) {  // the driver takes its own copy first
+            const auto* data = static_cast<const unsigned char*>(from);
+            return enqueue(stream, [=, this, staged = std::vector(data, data + bytes)] { return copy_to_device(to, staged.data(), bytes); });
         }
-        return int(ok);
-    });
+    }
+    return enqueue(stream, [=, this] { return copy_to_device(to, from, bytes); });
 }
 
-int Simulator::destroy_graph(Graph* graph) {
-    const std::scoped_lock lock(mutex);
-    if (graphs_.erase(graph) == 0) return invalid_value;
-    delete graph;
-    return ok;
+int Simulator::enqueue_copy_to_host(Stream* stream, void* to, DevicePointer from, std::size_t bytes) {
+    const bool deferred = deferring(stream);
+    if (deferred && !readable(from, bytes, true)) return invalid_value;
+    const int code = enqueue(stream, [=, this] { return copy_to_host(to, from, bytes); });
+    return code == ok && deferred && !pinned(to, bytes) ? synchronize_stream(stream) : code;
 }
 
-int Simulator::create_event(Event** event) {
-    const std::scoped_lock lock(mutex);
-    events_.insert(*event = new Event);
-    return ok;
+int Simulator::enqueue_copy_on_device(Stream* stream, DevicePointer to, DevicePointer from, std::size_t bytes) {
+    if (deferring(stream) && (!readable(to, bytes, false) || !readable(from, bytes, false))) return invalid_value;
+    return enqueue(stream, [=, this] { return copy_on_device(to, from, bytes); });
 }
 
-int Simulator::destroy_event(Event* event) {
-    const std::scoped_lock lock(mutex);
-    if (events_.erase(event) == 0) return invalid_handle;
-    delete event;
-    return ok;
-}
-
-int Simulator::record(Event* event, Stream* stream) {
-    return enqueue(stream, [event] {
-        event->time = std::chrono::steady_clock::now();
-        event->recorded = true;
-        return int(ok);
-    });
+int Simulator::enqueue_fill(Stream* stream, DevicePointer to, unsigned char value, std::size_t bytes) {
+    if (deferring(stream) && !readable(to, bytes, false)) return invalid_value;
+    return enqueue(stream, [=, this] { return fill(to, value, bytes); });
 }
 
 int Simulator::load_module(Module** module, const void* image) {

@@ -165,7 +165,16 @@ private slots:
     }
 
     // Random steps against a model of what should be mapped where and of what it should hold.
+    void agreesWithAModel_data() {
+        QTest::addColumn<bool>("asynchronous");
+        QTest::newRow("work at once") << false;
+        QTest::newRow("work as late as possible") << true;
+    }
     void agreesWithAModel() {
+        QFETCH(bool, asynchronous);
+        auto description = SimGpu::healthy();
+        description["asynchronous"] = asynchronous;
+        sim_.reset(description);
         {
             const auto d = driver();
             REQUIRE(d);
@@ -186,6 +195,7 @@ private slots:
                 Arena& arena = *arenas[a];
                 const std::size_t slot = random() % arena.slot_count(), other = random() % arena.slot_count();
                 const bool here = model.contains({a, slot}), there = model.contains({a, other});
+                REQUIRE(driver.synchronize());  // as its header asks: before a slot is unmapped or moved
                 switch (random() % 5) {
                     case 0:
                     case 1: {
