@@ -6,6 +6,8 @@ fuzz_packages=(clang-19)
 windows_packages=(g++-mingw-w64-x86-64-posix dpkg-dev xz-utils)
 wine_packages=(wine64 fonts-wine)
 
+configure_options=()
+
 say() { echo "== $*" >&2; }
 
 # install_missing PACKAGE…: says what is missing and installs it, as root or through sudo. Output goes to standard error.
@@ -33,7 +35,8 @@ install_missing() {
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" >&2
 }
 
-# build PRESET TARGET…: configures where that was not done yet and builds; says so only where there is something to do.
+# build PRESET TARGET…: configures where that was not done yet, with the options of configure_options, and builds; says so only where there
+# is something to do.
 # Output goes to standard error: on a terminal ninja's one line, else only what went wrong.
 build() {
     local preset=$1 folder=build/$1
@@ -41,7 +44,7 @@ build() {
     if [ ! -f "$folder/build.ninja" ]; then
         say "Configuring $folder"
         local log
-        if ! log=$(cmake --preset "$preset" 2>&1); then
+        if ! log=$(cmake --preset "$preset" "${configure_options[@]}" 2>&1); then
             echo "$log" >&2
             return 1
         fi

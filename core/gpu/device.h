@@ -28,6 +28,7 @@ struct DeviceInfo {
     std::uint64_t total_bytes = 0;  // of VRAM
     int multiprocessors = 0;
     int lanes = 32;                 // threads of a warp or wavefront
+    unsigned shared_per_block = 0;  // bytes of shared memory that one block may have at most; 0 where the runtime does not tell
     bool integrated = false;        // shares the processor's RAM
     bool vmm_attribute = false;     // the driver says that it supports virtual memory management
     std::optional<std::uint64_t> luid;  // Windows: the adapter

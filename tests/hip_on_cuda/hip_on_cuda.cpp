@@ -55,6 +55,7 @@ int translate_attribute(int* value, int which, int device) {
     switch (which) {
         case 16: *value = attribute(18, device); return success;   // integrated
         case 63: *value = attribute(16, device); return success;   // multiprocessors
+        case 74: *value = attribute(8, device); return success;    // shared memory of a block, without any permission
         case 87: *value = attribute(10, device); return success;   // warp size
         case 89: *value = attribute(102, device); return success;  // virtual memory management
         default: return invalid_value;

@@ -96,6 +96,7 @@ SIM_ONE(cuDeviceGetAttribute, (int* value, int attribute, int index), const Devi
             case 18: *value = d->integrated; break;
             case 75: *value = major; break;
             case 76: *value = minor; break;
+            case 97: *value = 99 << 10; break;
             case 102: *value = d->vmm; break;
             default: break;
         } return ok;)
@@ -104,6 +105,7 @@ SIM_ONE(hipDeviceGetAttribute, (int* value, int attribute, int index), const Dev
         switch (attribute) {
             case 16: *value = d->integrated; break;
             case 63: *value = 48; break;
+            case 74: *value = 64 << 10; break;
             case 87: *value = 32; break;
             case 89: *value = d->vmm; break;
             default: break;

@@ -8,7 +8,15 @@ namespace headroom::gpu {
 namespace {
 
 // CUdevice_attribute
-enum Attribute : int { lanes = 10, multiprocessors = 16, integrated = 18, capability_major = 75, capability_minor = 76, vmm = 102 };
+enum Attribute : int {
+    lanes = 10,
+    multiprocessors = 16,
+    integrated = 18,
+    capability_major = 75,
+    capability_minor = 76,
+    shared_per_block_optin = 97,
+    vmm = 102
+};
 constexpr int max_dynamic_shared_size_bytes = 8;  // CUfunction_attribute
 
 #ifdef _WIN32
@@ -86,6 +94,7 @@ Result<> CudaDriver::find_devices(const SearchPath& path) {
         info.architecture = fmt::format("sm_{}{}", attribute(capability_major), attribute(capability_minor));
         info.multiprocessors = attribute(multiprocessors);
         info.lanes = attribute(lanes);
+        info.shared_per_block = static_cast<unsigned>(attribute(shared_per_block_optin));
         info.integrated = attribute(integrated) != 0;
         info.vmm_attribute = attribute(vmm) != 0;
         char luid[8] = {};

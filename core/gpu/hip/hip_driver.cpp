@@ -8,7 +8,7 @@ namespace headroom::gpu {
 namespace {
 
 // hipDeviceAttribute_t: the same numbers in 5.x, 6.x and 7.x; number 89 has no name in the headers of 5.2.
-enum Attribute : int { integrated = 16, multiprocessors = 63, lanes = 87, vmm = 89 };
+enum Attribute : int { integrated = 16, multiprocessors = 63, shared_per_block = 74, lanes = 87, vmm = 89 };
 
 // Where the properties structure keeps what is read from it. HIP 6 changed the structure and renamed the function; the old name still
 // fills the old structure.
@@ -96,6 +96,7 @@ Result<> HipDriver::find_devices(const SearchPath& path) {
         };
         info.multiprocessors = attribute(multiprocessors);
         info.lanes = attribute(lanes);
+        info.shared_per_block = static_cast<unsigned>(attribute(shared_per_block));
         info.integrated = attribute(integrated) != 0;
         info.vmm_attribute = attribute(vmm) != 0;
         read_properties(info);
