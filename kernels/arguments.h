@@ -271,7 +271,7 @@ struct AttentionArguments {
     KvPool pool;
     Places places;
     std::int32_t max_chunks;  // no token sees more chunks than this
-    float* partials;          // [tokens, heads, max_chunks, head_dim_v + 2]
+    float* partials;          // room for tokens * heads * max_chunks * (head_dim_v + 2), aligned to 16 bytes
     std::int32_t* tickets;    // [tokens, kv_heads]
 };
 

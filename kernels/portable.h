@@ -28,6 +28,9 @@
 #define HR_DEVICE __device__ inline __attribute__((always_inline))
 #endif
 
+// Before a loop of constant length whose counter indexes registers.
+#define HR_UNROLL _Pragma("unroll")
+
 // HR_KERNEL(name, Arguments, threads) { … a.count … }: one kernel of HR_KERNELS, launched with at most `threads` threads a block.
 #if defined(HR_HIP)
 #define HR_KERNEL(name, Arguments, threads) \
