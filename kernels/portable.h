@@ -8,6 +8,10 @@
 
 #include <cstdint>
 
+#if defined(HR_EMULATED)
+#include "tests/kernels/emulated_device.h"  // the tests' third backend: plain C++
+#else
+
 #if defined(__HIP__)
 #define HR_HIP 1
 #define __global__ __attribute__((global))
@@ -41,8 +45,6 @@
 #endif
 
 namespace headroom::device {
-
-inline constexpr int kWarp = 32;
 
 #if defined(HR_HIP)
 
@@ -121,6 +123,14 @@ HR_DEVICE unsigned char* dynamic_shared() {
     extern __shared__ __attribute__((aligned(16))) unsigned char headroom_dynamic_shared[];
     return headroom_dynamic_shared;
 }
+
+}  // namespace headroom::device
+
+#endif
+
+namespace headroom::device {
+
+inline constexpr int kWarp = 32;
 
 HR_DEVICE int lane() { return thread() & (kWarp - 1); }
 HR_DEVICE int warp() { return thread() / kWarp; }
