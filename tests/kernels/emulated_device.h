@@ -18,6 +18,7 @@
 #define __forceinline__ inline
 #define HR_UNIFORM
 #define HR_DEVICE inline
+#define HR_UNROLL
 
 // Makes the kernel known to the emulator when the program starts.
 #define HR_KERNEL(name, Arguments, most_threads)                                                                                     \
