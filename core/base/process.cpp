@@ -7,6 +7,7 @@ std::string describe_end(const ChildResult& result, std::chrono::milliseconds ti
         case ChildResult::End::timed_out:
             return fmt::format("did not finish in {:g} s", static_cast<double>(time_limit.count()) / 1000);
         case ChildResult::End::crashed: return fmt::format("crashed ({})", result.crash);
+        case ChildResult::End::stopped: return "was stopped";
         case ChildResult::End::exited: break;
     }
     return fmt::format("ended with code {}", result.code);

@@ -76,9 +76,11 @@ Result<ChildResult> run_child(const ChildCommand& command) {
     for (;;) {
         const pid_t ended = ::waitpid(child, &status, WNOHANG);
         const bool over = ended == child || (ended < 0 && errno != EINTR);
-        if (!over && !killed && Clock::now() >= deadline) {
+        const bool stopped = command.stop.stop_requested();
+        if (!over && !killed && (stopped || Clock::now() >= deadline)) {
             kill_group(child);
             killed = true;
+            result.end = stopped ? ChildResult::End::stopped : ChildResult::End::timed_out;
         }
         if (!reading) {
             if (over) break;
@@ -91,6 +93,7 @@ Result<ChildResult> run_child(const ChildCommand& command) {
             char buffer[16384];
             const ssize_t got = ::read(pipe.read, buffer, sizeof buffer);
             if (got > 0) {
+                if (command.on_output) command.on_output({buffer, static_cast<std::size_t>(got)});
                 const std::size_t room = command.output_limit - std::min(command.output_limit, result.output.size());
                 result.output.append(buffer, std::min(room, static_cast<std::size_t>(got)));
             } else if (got == 0 || errno != EINTR) {
@@ -102,9 +105,8 @@ Result<ChildResult> run_child(const ChildCommand& command) {
     }
     ::kill(-child, SIGKILL);  // what it may have left behind
     result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    if (killed) {
-        result.end = ChildResult::End::timed_out;
-    } else if (WIFSIGNALED(status)) {
+    if (killed) return result;
+    if (WIFSIGNALED(status)) {
         result.end = ChildResult::End::crashed;
         const char* name = ::sigdescr_np(WTERMSIG(status));
         result.crash = fmt::format("signal {}{}{}", WTERMSIG(status), name ? ", " : "", name ? name : "");

@@ -84,9 +84,11 @@ Result<ChildResult> run_child(const ChildCommand& command) {
     bool killed = false;
     for (;;) {
         const bool over = ::WaitForSingleObject(process.value, 0) == WAIT_OBJECT_0;
-        if (!over && !killed && Clock::now() >= deadline) {
+        const bool stopped = command.stop.stop_requested();
+        if (!over && !killed && (stopped || Clock::now() >= deadline)) {
             if (!job.value || !::TerminateJobObject(job.value, 1)) ::TerminateProcess(process.value, 1);
             killed = true;
+            result.end = stopped ? ChildResult::End::stopped : ChildResult::End::timed_out;
         }
         DWORD ready = 0;
         const bool open = ::PeekNamedPipe(read.value, nullptr, 0, nullptr, &ready, nullptr);
@@ -94,6 +96,7 @@ Result<ChildResult> run_child(const ChildCommand& command) {
             char buffer[16384];
             DWORD got = 0;
             if (::ReadFile(read.value, buffer, std::min<DWORD>(ready, sizeof buffer), &got, nullptr) && got > 0) {
+                if (command.on_output) command.on_output({buffer, got});
                 const std::size_t room = command.output_limit - std::min(command.output_limit, result.output.size());
                 result.output.append(buffer, std::min<std::size_t>(room, got));
             }
@@ -106,9 +109,8 @@ Result<ChildResult> run_child(const ChildCommand& command) {
     DWORD code = 0;
     ::GetExitCodeProcess(process.value, &code);
     result.code = static_cast<int>(code);
-    if (killed) {
-        result.end = ChildResult::End::timed_out;
-    } else if (is_exception(code)) {
+    if (killed) return result;
+    if (is_exception(code)) {
         result.end = ChildResult::End::crashed;
         result.crash = fmt::format("exception {:#010x}", code);
     }

@@ -19,12 +19,15 @@ bool find_kept(ListedDevice& device, const DeviceListOptions& options) {
     return device.from_store;
 }
 
-void test(ListedDevice& device, const DeviceListOptions& options, std::mutex& keeping) {
+std::mutex store_mutex;  // the store is read, changed and written again
+
+void test(ListedDevice& device, const DeviceListOptions& options) {
     device.verdict = test_in_child(device.info, options.test);
+    if (options.test.stop.stop_requested()) return device.verdict.reset();
     spdlog::info("{} ({}): verdict {}{}{}", device.info.id, device.info.name, to_string(device.verdict->kind),
                  device.verdict->reason.empty() ? "" : ": ", device.verdict->reason);
     if (!device.verdict->keep) return;
-    const std::scoped_lock lock(keeping);
+    const std::scoped_lock lock(store_mutex);
     if (const auto kept = VerdictStore(options.store).keep(*device.verdict); !kept) {
         spdlog::warn("The verdict is not kept: {}", kept.error().message);
     }
@@ -64,24 +67,21 @@ DeviceList find_devices(const gpu::SearchPath& path, const std::filesystem::path
 void add_verdict(ListedDevice& device, const DeviceListOptions& options) {
     if (find_kept(device, options)) return;
     if (options.on_test) options.on_test(device.info);
-    std::mutex keeping;
-    test(device, options, keeping);
+    test(device, options);
 }
 
 DeviceList list_devices(const DeviceListOptions& options) {
-    const auto known = options.store.parent_path() / "devices.json";
     if (options.retest) {
         std::error_code code;
-        std::filesystem::remove(known, code);
+        std::filesystem::remove(options.known(), code);
     }
-    DeviceList list = find_devices(options.test.path, known);
+    DeviceList list = find_devices(options.test.path, options.known());
     // Cards are tested side by side, each in a child of its own; only the first line of each test needs this thread.
-    std::mutex keeping;
     std::vector<std::jthread> tests;
     for (auto& device : list.devices) {
         if (find_kept(device, options)) continue;
         if (options.on_test) options.on_test(device.info);
-        tests.emplace_back([&] { test(device, options, keeping); });
+        tests.emplace_back([&] { test(device, options); });
     }
     tests.clear();
     return list;

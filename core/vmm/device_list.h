@@ -29,7 +29,8 @@ struct DeviceList {
 
 struct DeviceListOptions {
     SelfTestProcess test;                // also says where drivers are looked for
-    std::filesystem::path store = VerdictStore::default_file();  // beside it lies devices.json: see KnownDevices
+    std::filesystem::path store = VerdictStore::default_file();
+    [[nodiscard]] std::filesystem::path known() const { return store.parent_path() / "devices.json"; }  // see KnownDevices
     bool retest = false;                 // do not look into the store
     std::function<void(const gpu::DeviceInfo& device)> on_test;  // called before a device is tested
 };
@@ -38,7 +39,8 @@ struct DeviceListOptions {
 // driver where nothing changed since (KnownDevices); empty: ask the driver.
 [[nodiscard]] DeviceList find_devices(const gpu::SearchPath& path, const std::filesystem::path& known = {});
 
-// The verdict of one device: from the store, or by a test in a child, which is then kept. Blocks for the test's time limit at most.
+// The verdict of one device: from the store, or by a test in a child, which is then kept. Blocks for the test's time limit at most. Where
+// the test was stopped there is no verdict. Different devices may be tested side by side from several threads.
 void add_verdict(ListedDevice& device, const DeviceListOptions& options);
 
 // Both; devices that have to be tested are tested side by side.

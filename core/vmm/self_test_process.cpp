@@ -70,6 +70,24 @@ Story read_story(std::string_view output) {
     return story;
 }
 
+// Tells the steps that the child begins, from its output as it comes in pieces.
+class StepReader {
+public:
+    explicit StepReader(const std::function<void(std::string_view)>& on_step) : on_step_(on_step) {}
+    void add(std::string_view output) {
+        pending_ += output;
+        const auto end = pending_.rfind('\n');
+        if (end == std::string::npos) return;
+        const auto step = read_story(std::string_view(pending_).substr(0, end + 1)).step;
+        pending_.erase(0, end + 1);
+        if (!step.empty()) on_step_(step);
+    }
+
+private:
+    const std::function<void(std::string_view)>& on_step_;
+    std::string pending_;
+};
+
 std::string utc_now() {
     const std::time_t now = std::time(nullptr);
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
@@ -105,7 +123,10 @@ Verdict test_in_child(const gpu::DeviceInfo& device, const SelfTestProcess& proc
                          .arguments = {std::string(command_name), std::string(gpu::to_string(device.backend)), std::to_string(device.index),
                                        std::to_string(process.options.segment_bytes / MiB), std::to_string(process.options.rounds),
                                        std::to_string(process.options.cycles)},
-                         .time_limit = process.time_limit};
+                         .time_limit = process.time_limit,
+                         .stop = process.stop};
+    StepReader steps(process.on_step);
+    if (process.on_step) command.on_output = [&](std::string_view output) { steps.add(output); };
     if (!process.path.libraries.empty()) {
         command.arguments.push_back(to_utf8(process.path.libraries));
         command.arguments.push_back(to_utf8(process.path.sysfs));
@@ -125,7 +146,7 @@ Verdict test_in_child(const gpu::DeviceInfo& device, const SelfTestProcess& proc
             const std::string how = describe_end(*child, process.time_limit);
             problem = story.error.empty() ? text::child_ended(how, story.step) : story.error;
             if (!story.step.empty()) verdict.observations.push_back({story.step, Observation::Outcome::failed, problem, 0});
-            verdict.keep = story.error.empty();
+            verdict.keep = story.error.empty() && child->end != ChildResult::End::stopped;
         }
         verdict.seconds = child->seconds;
     }

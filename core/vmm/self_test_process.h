@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,9 @@ struct SelfTestProcess {
     gpu::SearchPath path;
     std::filesystem::path program;                  // whose main() calls run_hidden_command; empty: this one
     std::chrono::milliseconds time_limit{20'000};
-    SelfTestOptions options;                        // `pause` stays the default
+    SelfTestOptions options = {};                   // `pause` stays the default
+    std::function<void(std::string_view step)> on_step = {};  // each step as it begins, in the calling thread; names as in verdict_text.h
+    std::stop_token stop = {};                      // ends the test: the verdict then means nothing
 };
 
 // Tests a device in a child. Blocks until it has ended or the time is over. Never fails: a test that cannot be started, hangs or crashes is

@@ -2,6 +2,7 @@
 
 // Every sentence of the verdict. They are shown in the window, by the command line, in the log and by the HTTP interface, in the same words.
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -23,6 +24,8 @@ inline constexpr std::string_view replacement = "replacement";
 inline constexpr std::string_view canary = "canary";
 inline constexpr std::string_view open_files = "open files";
 inline constexpr std::string_view teardown = "teardown";
+inline constexpr std::array<std::string_view, 10> steps = {entry_points, granularity, addresses, patterns,   release,
+                                                           ranges,       replacement, canary,    open_files, teardown};
 [[nodiscard]] std::string_view step_title(std::string_view step) noexcept;
 
 // Reasons. Each ends without a full stop; with_runtime adds the versions it was seen with: "… (HIP 7.2.53210, driver 6.12.12)".

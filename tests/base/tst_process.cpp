@@ -69,6 +69,23 @@ private slots:
         QVERIFY2(result->seconds >= 3 && result->seconds < 15, std::to_string(result->seconds).c_str());
         QCOMPARE(describe_end(*result, 3s), std::string("did not finish in 3 s"));
     }
+    void endsAChildWhenAsked() {
+        std::stop_source stop;
+        auto hang = command({"hang"});
+        hang.stop = stop.get_token();
+        std::string came;
+        hang.on_output = [&](std::string_view output) {  // told while the child runs
+            came += output;
+            stop.request_stop();
+        };
+        const auto result = run_child(hang);
+        QVERIFY(result.has_value());
+        QCOMPARE(result->end, ChildResult::End::stopped);
+        QCOMPARE(came, std::string("begun\n"));
+        QCOMPARE(result->output, came);
+        QVERIFY2(result->seconds < 15, std::to_string(result->seconds).c_str());
+        QCOMPARE(describe_end(*result, 20s), std::string("was stopped"));
+    }
     void reportsACrash() {
         const auto result = run_child(command({"crash"}));
         QVERIFY(result.has_value());

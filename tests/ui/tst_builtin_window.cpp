@@ -7,11 +7,13 @@
 #include <QTest>
 
 #include "core/base/paths.h"
+#include "tests/ui/support/scripted_devices.h"
 #include "ui/controller/engine_backend.h"
 #include "ui/markdown/text_view.h"
 #include "ui/program/program.h"
 
 using namespace headroom;
+using namespace headroom::test;
 using namespace headroom::ui;
 
 class TestBuiltinWindow : public QObject {
@@ -27,7 +29,7 @@ private slots:
         QTemporaryDir folder;
         QElapsedTimer time;
         time.start();
-        Program program(from_utf8(folder.path().toStdString()), std::make_unique<EngineBackend>());
+        Program program(from_utf8(folder.path().toStdString()), std::make_unique<EngineBackend>(), std::make_unique<ScriptedDevices>(devices_));
         program.window().show();
         QVERIFY(QTest::qWaitForWindowExposed(&program.window()));
         program.window().grab();
@@ -62,7 +64,7 @@ private slots:
     void closes_quickly() {
         QFETCH(bool, answering);
         QTemporaryDir folder;
-        auto program = std::make_unique<Program>(from_utf8(folder.path().toStdString()), std::make_unique<EngineBackend>());
+        auto program = std::make_unique<Program>(from_utf8(folder.path().toStdString()), std::make_unique<EngineBackend>(), std::make_unique<ScriptedDevices>(devices_));
         program->window().show();
         program->open_first_model({}, 0, 0);
         if (answering) {
@@ -78,6 +80,8 @@ private slots:
     }
 
 private:
+    const std::shared_ptr<DeviceScript> devices_ = std::make_shared<DeviceScript>();
+
     // The pictures of the README and the documentation: docs/images.
     static void save_pictures(Program& program) {
         const QString folder = QStringLiteral(HEADROOM_SCREENSHOTS);

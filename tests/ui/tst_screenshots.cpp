@@ -3,6 +3,7 @@
 
 #include <QDir>
 #include <QPlainTextEdit>
+#include <QScrollArea>
 #include <QScrollBar>
 #include <QSqlQuery>
 
@@ -202,6 +203,60 @@ private slots:
         shoot("settings");
         fixture_->click("log_button");
         shoot("log");
+    }
+    void devices_data() {
+        QTest::addColumn<int>("width");
+        QTest::addColumn<bool>("dark");
+        QTest::newRow("devices") << 1120 << false;
+        QTest::newRow("devices-dark") << 1120 << true;
+        QTest::newRow("devices-narrow") << 440 << false;
+        QTest::newRow("devices-narrow-dark") << 440 << true;
+    }
+    void devices() {
+        QFETCH(int, width);
+        QFETCH(bool, dark);
+        DeviceScript& script = *fixture_->devices;
+        script.list.explanation.clear();
+        const auto add = [&](const char* id, const char* name, std::optional<engine::DeviceVerdict> verdict, const engine::DeviceMemory& memory) {
+            script.list.devices.push_back(DeviceScript::card(id, name));
+            script.list.devices.back().verdict = std::move(verdict);
+            script.memory[id] = memory;
+        };
+        auto fixed = DeviceScript::off("segment 2 of 4 shows the pages of segment 1; one mapping for everything works, so memory is mapped once and not given back "
+                                       "(HIP 7.2.53210, driver 6.12.12)");
+        fixed.kind = engine::DeviceVerdict::Kind::fixed;
+        fixed.meaning = "VRAM is mapped once and given back only when the model is closed.";
+        add("cuda:0", "NVIDIA GeForce RTX 4070", DeviceScript::on(), {.total = 12'282 * MiB, .used = 7'900 * MiB, .free = 4'382 * MiB, .own = 6'100 * MiB});
+        add("hip:0", "AMD Radeon AI PRO R9700", DeviceScript::off("the free VRAM by the runtime fell by 32 MiB for 32 MiB mapped and rose by 0 MiB after its release "
+            "(HIP 7.2.53210, driver 6.12.12)"), {.total = 32'624 * MiB, .used = 1'900 * MiB, .free = 30'724 * MiB, .own = {}});
+        add("hip:1", "AMD Radeon RX 7900 XTX", fixed, {.total = 24'560 * MiB, .used = 24'000 * MiB, .free = 560 * MiB, .own = {}});
+        add("cuda:1", "NVIDIA GeForce RTX 5090", {}, {.total = 32'607 * MiB, .used = 300 * MiB, .free = 32'307 * MiB, .own = {}});
+        script.hold();
+        start(false);
+        fixture_->program->theme().set_mode(dark ? Theme::Mode::dark : Theme::Mode::light);
+        fixture_->window().resize(width, 900);
+        fixture_->window().show_page(QStringLiteral("devices"));
+        script.release(4);
+        QTRY_VERIFY(fixture_->find("device_memory_bar"));
+        QTest::qWait(100);
+        shoot(QTest::currentDataTag());
+        auto* scroll = fixture_->find<QScrollArea>("devices_scroll");
+        scroll->verticalScrollBar()->setValue(scroll->verticalScrollBar()->maximum());
+        shoot((std::string(QTest::currentDataTag()) + "-end").c_str());
+        scroll->verticalScrollBar()->setValue(0);
+        QTest::mouseClick(fixture_->window().findChildren<QWidget*>(QStringLiteral("device_steps_toggle")).at(1), Qt::LeftButton);
+        QTest::qWait(50);
+        scroll->verticalScrollBar()->setValue(width < 720 ? 600 : 320);
+        shoot((std::string(QTest::currentDataTag()) + "-steps").c_str());
+        fixture_->program->theme().set_mode(Theme::Mode::light);
+    }
+    void no_devices() {
+        start(false);
+        fixture_->window().show_page(QStringLiteral("devices"));
+        QTRY_VERIFY(fixture_->find("devices_none"));
+        shoot("devices-none");
+        fixture_->window().resize(440, 760);
+        shoot("devices-none-narrow");
     }
     void two_hundred_percent_scale() {
         start();

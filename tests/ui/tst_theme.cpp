@@ -38,7 +38,7 @@ private slots:
         using R = ColorRole;
         const std::pair<R, R> pairs[] = {
             {R::text, R::page}, {R::text, R::sidebar}, {R::text, R::surface}, {R::text, R::hover}, {R::text, R::accent_soft},
-            {R::text, R::danger_soft}, {R::text, R::warning_soft}, {R::text, R::code}, {R::muted, R::page}, {R::muted, R::sidebar},
+            {R::text, R::danger_soft}, {R::text, R::success_soft}, {R::text, R::warning_soft}, {R::text, R::code}, {R::muted, R::page}, {R::muted, R::sidebar},
             {R::muted, R::surface}, {R::muted, R::code}, {R::on_accent, R::accent}, {R::accent, R::page}, {R::danger, R::page},
         };
         for (const auto& [front, back] : pairs) {

@@ -2,18 +2,21 @@
 
 #include <QCoreApplication>
 
+#include "ui/devices/devices_page.h"
 #include "ui/pages/log_page.h"
 #include "ui/pages/settings_page.h"
 
 namespace headroom::ui {
-Program::Program(const std::filesystem::path& data_folder, std::unique_ptr<Backend> backend)
+Program::Program(const std::filesystem::path& data_folder, std::unique_ptr<Backend> backend, std::unique_ptr<DeviceBackend> devices)
     : settings_(data_folder),
       theme_(mode_from(settings_.text(Settings::Key::color_mode)), settings_.number(Settings::Key::text_percent)),
-      store_(data_folder), engine_(std::move(backend)) {
+      store_(data_folder), engine_(std::move(backend)), devices_(std::move(devices)) {
     log_.attach();
     const QString notice = store_.open();
     chats_ = std::make_unique<ChatService>(store_, engine_);
     window_ = std::make_unique<MainWindow>(WindowParts{theme_, settings_, store_, engine_, *chats_, log_});
+    window_->add_page(QStringLiteral("devices"), QStringLiteral("devices"), QCoreApplication::translate("Program", "Devices"),
+                      new DevicesPage(theme_, devices_));
     window_->add_page(QStringLiteral("log"), QStringLiteral("log"), QCoreApplication::translate("Program", "Log"),
                       new LogPage(theme_, log_));
     auto* page = new SettingsPage(theme_, settings_);

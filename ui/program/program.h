@@ -5,15 +5,16 @@
 #include <filesystem>
 #include <memory>
 
+#include "ui/controller/devices_controller.h"
 #include "ui/main_window/main_window.h"
 
 namespace headroom::ui {
 
-// Everything behind the window, in the order in which it is built and torn down. Tests build it with a folder and a backend of their own.
+// Everything behind the window, in the order in which it is built and torn down. Tests build it with a folder and backends of their own.
 class Program {
 public:
     // data_folder: conversations, settings, models. Shows nothing yet.
-    Program(const std::filesystem::path& data_folder, std::unique_ptr<Backend> backend);
+    Program(const std::filesystem::path& data_folder, std::unique_ptr<Backend> backend, std::unique_ptr<DeviceBackend> devices);
     ~Program();
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
@@ -27,6 +28,7 @@ public:
     [[nodiscard]] ChatStore& store() { return store_; }
     [[nodiscard]] ChatService& chats() { return *chats_; }
     [[nodiscard]] EngineController& engine() { return engine_; }
+    [[nodiscard]] DevicesController& devices() { return devices_; }
 
 private:
     Settings settings_;
@@ -34,6 +36,7 @@ private:
     Theme theme_;
     ChatStore store_;
     EngineController engine_;
+    DevicesController devices_;
     std::unique_ptr<ChatService> chats_;
     std::unique_ptr<MainWindow> window_;
 };

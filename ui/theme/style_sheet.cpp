@@ -10,7 +10,7 @@ namespace {
 // @role stands for a colour, a number with "dp" for a length that scales with the text.
 constexpr const char* kSheet = R"(
 QWidget { color: @text; }
-QMainWindow, QWidget#chat_page, QStackedWidget, QScrollArea, QWidget#message_column { background: @page; }
+QMainWindow, QWidget#chat_page, QStackedWidget, QScrollArea, QWidget#message_column, QWidget#devices_column { background: @page; }
 QToolTip { background: @text; color: @page; border: none; padding: 4dp 8dp; }
 
 QFrame#sidebar { background: @sidebar; border: none; }
@@ -29,9 +29,9 @@ QToolButton[row="true"]:checked { background: @accent_soft; }
 QToolButton#model_button { padding: 4dp 8dp; font-weight: 600; min-height: 24dp; }
 QToolButton#to_end { background: @page; border: 1px solid @border; border-radius: 14dp; }
 QToolButton#to_end:hover { background: @hover; }
-QToolButton#reasoning_toggle { padding: 4dp 8dp 4dp 0; }
-QToolButton#reasoning_toggle:checked { background: transparent; }
-QToolButton#reasoning_toggle:hover { background: @hover; }
+QToolButton#reasoning_toggle, QToolButton#device_steps_toggle { padding: 4dp 8dp 4dp 0; }
+QToolButton#reasoning_toggle:checked, QToolButton#device_steps_toggle:checked { background: transparent; }
+QToolButton#reasoning_toggle:hover, QToolButton#device_steps_toggle:hover { background: @hover; }
 QToolButton#send_button { background: @accent; border-radius: 16dp; padding: 6dp; }
 QToolButton#send_button:hover { background: @accent; }
 QToolButton#send_button:disabled { background: @hover; }
@@ -69,6 +69,13 @@ QFrame#error_box QLabel { color: @text; }
 QFrame#notice { background: @warning_soft; border-radius: 8dp; }
 QFrame#model_strip { background: @surface; border-radius: 12dp; }
 QFrame#model_strip[problem="true"] { background: @danger_soft; }
+QFrame#device_card { background: @page; border: 1px solid @border; border-radius: 12dp; }
+QFrame#devices_none { background: @surface; border-radius: 12dp; }
+QLabel#device_badge { background: @hover; border-radius: 8dp; padding: 3dp 12dp; }
+QLabel#device_badge[verdict="on"] { background: @success_soft; }
+QLabel#device_badge[verdict="fixed"], QFrame#device_reason_box[verdict="fixed"] { background: @warning_soft; }
+QLabel#device_badge[verdict="off"], QFrame#device_reason_box[verdict="off"] { background: @danger_soft; }
+QFrame#device_reason_box { border-radius: 8dp; }
 QFrame#sampling_panel { background: @page; border: none; border-left: 1px solid @border; }
 
 QListView { background: transparent; border: none; outline: none; }
@@ -99,7 +106,7 @@ constexpr std::pair<const char*, ColorRole> kNames[] = {
     {"page", ColorRole::page}, {"sidebar", ColorRole::sidebar}, {"surface", ColorRole::surface}, {"hover", ColorRole::hover},
     {"border", ColorRole::border}, {"text", ColorRole::text}, {"muted", ColorRole::muted}, {"accent", ColorRole::accent},
     {"on_accent", ColorRole::on_accent}, {"accent_soft", ColorRole::accent_soft}, {"danger", ColorRole::danger},
-    {"danger_soft", ColorRole::danger_soft}, {"warning_soft", ColorRole::warning_soft}, {"code", ColorRole::code},
+    {"danger_soft", ColorRole::danger_soft}, {"success_soft", ColorRole::success_soft}, {"warning_soft", ColorRole::warning_soft}, {"code", ColorRole::code},
 };
 
 }  // namespace

@@ -23,6 +23,7 @@ enum class ColorRole {
     accent_soft,  // selection, active items
     danger,
     danger_soft,
+    success_soft,
     warning_soft,
     code,         // behind code
     count_,

@@ -1,12 +1,13 @@
 #pragma once
 
-// The real window over a scripted backend and a folder of its own.
+// The real window over scripted backends and a folder of its own.
 
 #include <QTemporaryDir>
 #include <QTest>
 
 #include "core/base/paths.h"
 #include "tests/ui/support/scripted_backend.h"
+#include "tests/ui/support/scripted_devices.h"
 #include "ui/program/program.h"
 
 namespace headroom::test {
@@ -17,7 +18,7 @@ public:
 
     // Builds the program, shows its window and (unless told otherwise) loads the model.
     void start(bool load = true) {
-        program = std::make_unique<ui::Program>(path(), std::make_unique<ScriptedBackend>(script));
+        program = std::make_unique<ui::Program>(path(), std::make_unique<ScriptedBackend>(script), std::make_unique<ScriptedDevices>(devices));
         window().show();
         if (!QTest::qWaitForWindowExposed(&window())) qFatal("the window was not shown");
         if (!load) return;
@@ -58,6 +59,7 @@ public:
 
     QTemporaryDir folder;
     std::shared_ptr<Script> script;
+    std::shared_ptr<DeviceScript> devices = std::make_shared<DeviceScript>();
     std::unique_ptr<ui::Program> program;
 };
 
