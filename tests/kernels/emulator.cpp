@@ -13,6 +13,24 @@
 #include "tests/kernels/emulated_device.h"
 #include "tests/kernels/fiber.h"
 
+namespace headroom::device::emulated {
+
+// A place in the source, for messages.
+struct At {
+    explicit At(Site where) : site(where) {}
+    Site site;
+};
+
+}  // namespace headroom::device::emulated
+
+template <>
+struct fmt::formatter<headroom::device::emulated::At> {
+    constexpr auto parse(format_parse_context& context) { return context.begin(); }
+    auto format(const headroom::device::emulated::At& at, format_context& context) const {
+        return fmt::format_to(context.out(), "{}:{}", at.site.file_name(), at.site.line());
+    }
+};
+
 namespace headroom::device {
 
 namespace emulated {
@@ -60,16 +78,15 @@ struct Launch {
 Launch launch;
 std::mutex one_at_a_time;
 
-std::string text(Site site) { return fmt::format("{}:{}", site.file_name(), site.line()); }
 bool same(const Site& a, const Site& b) { return a.line() == b.line() && a.column() == b.column() && std::strcmp(a.file_name(), b.file_name()) == 0; }
 
 Thread& self() { return launch.threads[static_cast<std::size_t>(place.thread)]; }
 
-// Gives the launch up: nothing of it runs any more.
-void give_up(std::string why) {
-    if (launch.error.empty()) {
-        launch.error = fmt::format("{} (block {}, {}, {}, thread {})", why, place.block_x, place.block_y, place.block_z, place.thread);
-    }
+// Gives the launch up: nothing of it runs any more. Its fibers stay where they are, so nothing on their stacks may own memory.
+template <class... Values>
+void give_up(fmt::format_string<const Values&...> format, const Values&... values) {
+    launch.error = fmt::format(format, values...);
+    launch.error += fmt::format(" (block {}, {}, {}, thread {})", place.block_x, place.block_y, place.block_z, place.thread);
     for (;;) self().fiber->leave();
 }
 
@@ -88,7 +105,7 @@ void body() {
         thread.state = Thread::done;
         Warp& warp = *launch.warps[static_cast<std::size_t>(place.thread / 32)];
         ++warp.ended;
-        if (warp.arrived > 0) give_up(fmt::format("a lane ended while others of its warp wait at the warp function of {}", text(warp.site)));
+        if (warp.arrived > 0) give_up("a lane ended while others of its warp wait at the warp function of {}", At(warp.site));
         if (--launch.live > 0 && launch.at_barrier == launch.live) open_barrier();
         thread.fiber->leave();
     }
@@ -129,7 +146,7 @@ void run_block(int threads, bool descending) {
             std::string waiting;
             for (const auto& thread : launch.threads) {
                 if (thread.state != Thread::at_warp && thread.state != Thread::at_barrier) continue;
-                const auto site = text(thread.site);
+                const auto site = fmt::format("{}", At(thread.site));
                 if (waiting.find(site) == std::string::npos) waiting += (waiting.empty() ? "" : " and ") + site;
             }
             launch.error = fmt::format("threads of a block wait for each other at {}", waiting);
@@ -154,7 +171,7 @@ void sync(Site at) {
     if (launch.at_barrier == 0) {
         launch.barrier = at;
     } else if (!same(launch.barrier, at)) {
-        give_up(fmt::format("threads of a block are at different barriers: {} and {}", text(launch.barrier), text(at)));
+        give_up("threads of a block are at different barriers: {} and {}", At(launch.barrier), At(at));
     }
     Thread& thread = self();
     thread.state = Thread::at_barrier;
@@ -169,12 +186,12 @@ void sync(Site at) {
 const unsigned char* exchange(const void* mine, std::size_t bytes, Site at) {
     const int number = place.thread;
     Warp& warp = *launch.warps[static_cast<std::size_t>(number / 32)];
-    if (warp.lanes != 32) give_up(fmt::format("the warp function of {} is called in a warp of {} lanes", text(at), warp.lanes));
-    if (warp.ended > 0) give_up(fmt::format("the warp function of {} is called after a lane of the warp has ended", text(at)));
+    if (warp.lanes != 32) give_up("the warp function of {} is called in a warp of {} lanes", At(at), warp.lanes);
+    if (warp.ended > 0) give_up("the warp function of {} is called after a lane of the warp has ended", At(at));
     if (warp.arrived == 0) {
         warp.site = at;
     } else if (!same(warp.site, at)) {
-        give_up(fmt::format("lanes of a warp are at different warp functions: {} and {}", text(warp.site), text(at)));
+        give_up("lanes of a warp are at different warp functions: {} and {}", At(warp.site), At(at));
     }
     unsigned char* handed = warp.handed[warp.generation & 1];
     std::memcpy(handed + static_cast<std::size_t>(number % 32) * kMostExchanged, mine, bytes);

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "core/base/paths.h"
 #include "tests/kernels/emulator.h"
 
 namespace headroom::test {
@@ -22,7 +23,11 @@ gpu::DevicePointer address(const void* pointer) { return reinterpret_cast<gpu::D
 
 void KernelDevice::list() {
     QTest::addColumn<QString>("device");
-    QTest::newRow("emulator") << "emulator";
+    int rows = 0;
+    if (std::filesystem::exists(SimGpu::library())) {
+        QTest::newRow("emulator") << "emulator";
+        ++rows;
+    }
     for (const auto backend : {gpu::Backend::cuda, gpu::Backend::hip}) {
         const auto driver = gpu::Driver::load(backend, gpu::SearchPath{});
         if (!driver) continue;
@@ -31,8 +36,10 @@ void KernelDevice::list() {
             const auto kernels = kernels::Kernels::load(**driver, device);
             if (!kernels && kernels.error().kind == ErrorKind::unsupported) continue;
             QTest::newRow(device.id.c_str()) << QString::fromStdString(device.id);
+            ++rows;
         }
     }
+    if (rows == 0) qFatal("there is neither a card that this build has kernels for nor the simulated driver (%s)", to_utf8(SimGpu::library()).c_str());
 }
 
 KernelDevice& KernelDevice::chosen() {

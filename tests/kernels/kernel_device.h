@@ -25,7 +25,8 @@ namespace headroom::test {
 
 class KernelDevice {
 public:
-    // The rows of a test's global data: "emulator", and each real card that this build has kernels for ("cuda:0").
+    // The rows of a test's global data: "emulator" (where the simulated driver lies beside the test), and each real card that this build has
+    // kernels for ("cuda:0"). Ends the program where there is neither.
     static void list();
     // That of the row that runs. Ends the program where it cannot be opened.
     static KernelDevice& chosen();

@@ -8,13 +8,20 @@ namespace headroom::test {
 
 using nlohmann::json;
 
-SimGpu::SimGpu() {
+namespace {
+std::filesystem::path libraries() { return program_folder().parent_path() / "simgpu"; }
+}  // namespace
+
+std::filesystem::path SimGpu::library() {
 #ifdef _WIN32
-    const char* name = "simgpu.dll";
+    return libraries() / "simgpu.dll";
 #else
-    const char* name = "libsimgpu.so";
+    return libraries() / "libsimgpu.so";
 #endif
-    const auto library = DynamicLibrary::open(path().libraries / name);
+}
+
+SimGpu::SimGpu() {
+    const auto library = DynamicLibrary::open(SimGpu::library());
     if (!library) qFatal("%s", library.error().message.c_str());
     reset_ = library->function<SimReset>("sim_reset");
     counters_ = library->function<SimReadCounters>("sim_counters");
@@ -43,7 +50,7 @@ json SimGpu::with_faults(json faults, json calls) {
     return description;
 }
 
-gpu::SearchPath SimGpu::path() const { return {.libraries = program_folder().parent_path() / "simgpu", .sysfs = folder() / "sys"}; }
+gpu::SearchPath SimGpu::path() const { return {.libraries = libraries(), .sysfs = folder() / "sys"}; }
 
 gpu::SearchPath SimGpu::nothing() const { return {.libraries = folder() / "nothing", .sysfs = folder() / "nothing"}; }
 

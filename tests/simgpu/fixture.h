@@ -26,6 +26,8 @@ class SimGpu {
 public:
     // Loads the simulator into this process; it stays there.
     SimGpu();
+    // Where the simulator lies: simgpu/ of the build folder.
+    [[nodiscard]] static std::filesystem::path library();
 
     // Starts again with a description (see control.h), here and in child processes started from now on.
     void reset(const nlohmann::json& description);
