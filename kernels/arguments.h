@@ -257,8 +257,9 @@ struct HeadArguments {
     Places places;
 };
 
-// attention_rows: each token by itself, in the CPU's order (cpu::attention): a block for each KV head, chunk of 256 positions and token;
-// the last block of a token's KV head combines the chunks, ascending. tickets are 0 before and after.
+// attention_rows_HEADS: each token by itself, in the CPU's order (cpu::attention): a block for each KV head (and part of its query heads, of
+// which it works on HEADS at once), chunk of 256 positions and token; the last block of a token's KV head combines the chunks, ascending.
+// tickets are 0 before and after.
 // attention_prefill: many tokens of one session at neighbouring positions, on matrix units where the device has them: its own order, the
 // tolerance is in docs/arithmetic.md. partials and tickets are not read.
 struct AttentionArguments {
@@ -274,6 +275,9 @@ struct AttentionArguments {
     float* partials;          // room for tokens * heads * max_chunks * (head_dim_v + 2), aligned to 16 bytes
     std::int32_t* tickets;    // [tokens, kv_heads]
 };
+
+// A block of attention_prefill has the query heads of a KV head of kPrefillRows / (heads / kv_heads) neighbouring tokens.
+inline constexpr std::int32_t kPrefillRows = 128;
 
 // argmax_rows: the index of the largest value of each row, the lowest such index (cpu::argmax).
 struct ArgmaxArguments {
@@ -337,7 +341,10 @@ struct AwaitArguments {
     X(swiglu_rows, SwigluArguments)                              \
     X(combine_rows, CombineArguments)                            \
     X(head_rows, HeadArguments)                                  \
-    X(attention_rows, AttentionArguments)                        \
+    X(attention_rows_1, AttentionArguments)                      \
+    X(attention_rows_2, AttentionArguments)                      \
+    X(attention_rows_4, AttentionArguments)                      \
+    X(attention_rows_8, AttentionArguments)                      \
     X(attention_prefill, AttentionArguments)                     \
     X(argmax_rows, ArgmaxArguments)                              \
     X(top_rows, TopArguments)                                    \

@@ -36,12 +36,15 @@
 #define HR_UNROLL _Pragma("unroll")
 
 // HR_KERNEL(name, Arguments, threads) { … a.count … }: one kernel of HR_KERNELS, launched with at most `threads` threads a block.
+// HR_KERNEL_OF(…, blocks): registers are limited so that a multiprocessor can hold so many blocks.
 #if defined(HR_HIP)
+#define HR_KERNEL_OF(name, Arguments, threads, blocks) HR_KERNEL(name, Arguments, threads)
 #define HR_KERNEL(name, Arguments, threads) \
     extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(1, threads))) void headroom_##name(const headroom::kernels::Arguments a)
 #else
-#define HR_KERNEL(name, Arguments, threads) \
-    extern "C" __global__ void __launch_bounds__(threads) headroom_##name(const __grid_constant__ headroom::kernels::Arguments a)
+#define HR_KERNEL(name, Arguments, threads) HR_KERNEL_OF(name, Arguments, threads, 1)
+#define HR_KERNEL_OF(name, Arguments, threads, blocks) \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) headroom_##name(const __grid_constant__ headroom::kernels::Arguments a)
 #endif
 
 namespace headroom::device {

@@ -1,0 +1,68 @@
+#include "core/compute/gpu/ops.h"
+
+namespace headroom::kernels {
+namespace {
+
+constexpr int most_group = 16;
+constexpr unsigned threads = 256;
+
+// Scores and weights of 256 positions for each query head that a block works on at once; then the factors of the combination.
+unsigned shared_bytes(int at_once, int group) {
+    const int chunk = at_once * 256 * 2 * 4, combination = group * 32 * 2 * 4;
+    return static_cast<unsigned>(chunk > combination ? chunk : combination);
+}
+
+Result<> check(const char* kernel, std::int32_t heads, const KvPool& pool) {
+    const auto width_fits = [](std::int32_t width) { return width > 0 && width % 32 == 0 && width <= 256; };
+    if (!width_fits(pool.head_dim) || !width_fits(pool.head_dim_v)) {
+        return fail(ErrorKind::invalid_argument, "{}: heads of {} and {} elements; a width has to be a multiple of 32, at most 256", kernel,
+                    pool.head_dim, pool.head_dim_v);
+    }
+    if (pool.kv_heads <= 0 || heads <= 0 || heads % pool.kv_heads != 0 || heads / pool.kv_heads > most_group) {
+        return fail(ErrorKind::invalid_argument, "{}: {} query heads for {} KV heads; each KV head has to have as many, at most {}", kernel, heads,
+                    pool.kv_heads, most_group);
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<> head_rows(Queue queue, const HeadArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
+    HR_CHECK(check("head_rows", arguments.heads, arguments.pool));
+    const unsigned heads = static_cast<unsigned>(arguments.heads + 2 * arguments.pool.kv_heads);
+    return queue.kernels.launch(Kernel::head_rows, {static_cast<unsigned>(arguments.tokens), (heads + 7) / 8}, {threads}, 0, queue.stream, arguments);
+}
+
+Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
+    HR_CHECK(check("attention_rows", arguments.heads, arguments.pool));
+    if (arguments.max_chunks <= 0) return fail(ErrorKind::invalid_argument, "attention_rows: room for {} chunks", arguments.max_chunks);
+    const int group = arguments.heads / arguments.pool.kv_heads;
+    // A block has all query heads of its KV head, so that K and V are read once; where that leaves most of the device idle, fewer.
+    int parts = 1;
+    const std::int64_t blocks = std::int64_t{arguments.pool.kv_heads} * arguments.max_chunks * arguments.tokens;
+    for (int more = 2; more <= group && blocks * parts < queue.kernels.device().multiprocessors; ++more) {
+        if (group % more == 0 && blocks * more <= queue.kernels.device().multiprocessors) parts = more;
+    }
+    const gpu::Grid grid{static_cast<unsigned>(arguments.pool.kv_heads * parts), static_cast<unsigned>(arguments.max_chunks),
+                         static_cast<unsigned>(arguments.tokens)};
+    const int heads = group / parts;
+    const int at_once = heads == 1 ? 1 : heads == 2 ? 2 : heads <= 4 ? 4 : 8;
+    const Kernel kernel = heads == 1   ? Kernel::attention_rows_1
+                          : heads == 2 ? Kernel::attention_rows_2
+                          : heads <= 4 ? Kernel::attention_rows_4
+                                       : Kernel::attention_rows_8;
+    return queue.kernels.launch(kernel, grid, {threads}, shared_bytes(at_once, group), queue.stream, arguments);
+}
+
+Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
+    HR_CHECK(check("attention_prefill", arguments.heads, arguments.pool));
+    const int group = arguments.heads / arguments.pool.kv_heads;
+    const int tokens = kPrefillRows / group;
+    const gpu::Grid grid{static_cast<unsigned>((arguments.tokens + tokens - 1) / tokens), static_cast<unsigned>(arguments.pool.kv_heads)};
+    return queue.kernels.launch(Kernel::attention_prefill, grid, {threads}, shared_bytes(4, 1), queue.stream, arguments);
+}
+
+}  // namespace headroom::kernels

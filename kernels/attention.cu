@@ -1,0 +1,561 @@
+// Heads of q, k and v made ready, and attention over the paged KV pool.
+
+#include "kernels/arithmetic.h"
+#include "kernels/arguments.h"
+
+namespace headroom::device {
+namespace {
+
+using kernels::AttentionArguments;
+using kernels::KvPool;
+using kernels::Places;
+
+inline constexpr int kPage = 256;         // positions to a page: also the chunk of the arithmetic
+inline constexpr int kMostWidth = 256;    // of a head
+inline constexpr int kMostGroup = 16;     // query heads of a KV head
+inline constexpr int kMostHeads = 8;      // of them that are worked on together
+inline constexpr int kBlock = 256;        // threads of an attention block
+
+HR_DEVICE int page_of(const Places& places, int token, int number) {
+    return places.pages[static_cast<std::int64_t>(places.tables[token]) * places.pages_stride + number];
+}
+// The 256 rows of one KV head in a page.
+HR_DEVICE std::uint16_t* keys(const KvPool& pool, int page, int kv_head) {
+    std::uint8_t* begin = pool.base + static_cast<std::uint64_t>(page) * pool.page_bytes + pool.k_offset;
+    return reinterpret_cast<std::uint16_t*>(begin) + kv_head * kPage * pool.head_dim;
+}
+HR_DEVICE std::uint16_t* values(const KvPool& pool, int page, int kv_head) {
+    std::uint8_t* begin = pool.base + static_cast<std::uint64_t>(page) * pool.page_bytes + pool.v_offset;
+    return reinterpret_cast<std::uint16_t*>(begin) + kv_head * kPage * pool.head_dim_v;
+}
+
+// Starts to bring the line at this address nearer.
+HR_DEVICE void prefetch([[maybe_unused]] const void* address) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+#endif
+}
+
+// Keeps the compiler from moving loads up across this: it would fill more registers with them than there are.
+HR_DEVICE void stay() {
+#if defined(HR_HIP)
+    __builtin_amdgcn_sched_barrier(0);
+#endif
+}
+
+HR_DEVICE float max_of(float a, float b) { return b > a ? b : a; }
+
+// ---- Scores ----
+//
+// A warp takes H heads and P positions at once. A lane is an accumulator of the strided sum: it holds elements lane, lane + 32, … of the
+// queries and reads those of the keys. That leaves H * P sums in every lane, which the levels of the butterfly (16, 8, 4, 2, 1) turn into one
+// finished score to a lane, each level halving what a lane still holds: 31 exchanges for 32 scores instead of 160. Which half a lane gives
+// away depends on its number; for heads that costs nothing, because a lane keeps its queries in an order of its own (head s ^ turn in place
+// s). With fewer than 4 heads there are not 32 sums, and some levels between are plain.
+
+template <int H>
+inline constexpr int kPositions = H == 8 ? 4 : 8;
+
+// One position's sums of H heads: the first levels. The lane keeps head `turn`.
+template <int H>
+HR_DEVICE float fold_heads(float (&sums)[H]) {
+    HR_UNROLL
+    for (int h = H / 2; h > 0; h /= 2) {
+        HR_UNROLL
+        for (int s = 0; s < h; ++s) sums[s] = sums[s] + shuffle_xor(sums[s + h], h * (kWarp / H));
+    }
+    HR_UNROLL
+    for (int h = kWarp / H / 2; h >= kPositions<H>; h /= 2) sums[0] = sums[0] + shuffle_xor(sums[0], h);
+    return sums[0];
+}
+
+// P positions: the other levels. The lane keeps position lane mod P.
+template <int P>
+HR_DEVICE float fold_positions(const float (&sums)[P]) {
+    if constexpr (P == 1) {
+        return sums[0];
+    } else {
+        constexpr int h = P / 2;
+        const bool upper = (lane() & h) != 0;
+        float half[h];
+        HR_UNROLL
+        for (int p = 0; p < h; ++p) {
+            const float kept = upper ? sums[p + h] : sums[p];
+            const float given = upper ? sums[p] : sums[p + h];
+            half[p] = kept + shuffle_xor(given, h);
+        }
+        return fold_positions<h>(half);
+    }
+}
+
+// Of how many positions the keys are loaded together.
+template <int J>
+inline constexpr int kBatch = J > 4 ? 2 : 4;
+
+template <int J>
+HR_DEVICE void load_keys(const std::uint16_t* k, int first, int width, std::uint16_t (&raw)[kBatch<J>][J]) {
+    const std::uint16_t* row = k + first * width + lane();
+    HR_UNROLL
+    for (int p = 0; p < kBatch<J>; ++p, row += width) {
+        HR_UNROLL
+        for (int j = 0; j < J; ++j) raw[p][j] = 32 * j < width ? row[32 * j] : std::uint16_t{0};
+    }
+}
+
+// scores[h][i] of `heads` heads (q: [heads, width], at most H of them) and the positions i of [begin, end) of a page. J: width / 32 or more;
+// the elements too many are zero in both and change nothing.
+template <int H, int J>
+HR_DEVICE void score(const float* q, int heads, const std::uint16_t* k, int width, int begin, int end, float scale, float* scores) {
+    constexpr int P = kPositions<H>;
+    const int turn = lane() / (kWarp / H);
+    float queries[H][J];
+    HR_UNROLL
+    for (int s = 0; s < H; ++s) {
+        HR_UNROLL
+        for (int j = 0; j < J; ++j) queries[s][j] = (s ^ turn) < heads && 32 * j < width ? q[(s ^ turn) * width + 32 * j + lane()] : 0.0F;
+    }
+    const int step = threads() / kWarp * P;
+    int first = begin / P * P + warp() * P;
+    if (first >= end) return;
+    std::uint16_t raw[kBatch<J>][J];
+    load_keys<J>(k, first, width, raw);
+    for (; first < end; first += step) {
+        float folded[P];
+        HR_UNROLL
+        for (int batch = 0; batch < P; batch += kBatch<J>) {
+            float key[kBatch<J>][J];
+            HR_UNROLL
+            for (int p = 0; p < kBatch<J>; ++p) {
+                HR_UNROLL
+                for (int j = 0; j < J; ++j) key[p][j] = half_to_float(raw[p][j]);
+            }
+            stay();
+            // The next batch is on its way while this one is used.
+            const int next = batch + kBatch<J> < P ? first + batch + kBatch<J> : first + step;
+            if (next < end) load_keys<J>(k, next, width, raw);
+            HR_UNROLL
+            for (int p = 0; p < kBatch<J>; ++p) {
+                float sums[H];
+                HR_UNROLL
+                for (int s = 0; s < H; ++s) {
+                    sums[s] = 0;
+                    HR_UNROLL
+                    for (int j = 0; j < J; ++j) sums[s] = fma(queries[s][j], key[p][j], sums[s]);
+                }
+                folded[batch + p] = fold_heads<H>(sums);
+            }
+        }
+        const float dot = fold_positions<P>(folded);
+        const int position = first + lane() % P;
+        const bool mine = lane() % (kWarp / H) < P && turn < heads;
+        if (mine && position >= begin && position < end) scores[turn * kPage + position] = dot * scale;
+    }
+}
+
+template <int H>
+HR_DEVICE void score(const float* q, int heads, const std::uint16_t* k, int width, int begin, int end, float scale, float* scores) {
+    if (width <= 64) return score<H, 2>(q, heads, k, width, begin, end, scale, scores);
+    if (width <= 128) return score<H, 4>(q, heads, k, width, begin, end, scale, scores);
+    constexpr int kFewer = H < 2 ? H : 2;  // so that the queries fit the registers
+    for (int h = 0; h < heads; h += kFewer) {
+        const int some = heads - h < kFewer ? heads - h : kFewer;
+        score<kFewer, 8>(q + h * width, some, k, width, begin, end, scale, scores + h * kPage);
+    }
+}
+
+// ---- Values ----
+
+// N neighbouring halves, kept as they are loaded.
+template <int N>
+struct alignas(2 * N) Halves {
+    std::uint32_t x[N / 2];
+    HR_DEVICE float value(int i) const { return half_to_float(static_cast<std::uint16_t>(i % 2 == 0 ? x[i / 2] : x[i / 2] >> 16)); }
+};
+template <>
+struct Halves<1> {
+    std::uint16_t x;
+    HR_DEVICE float value(int) const { return half_to_float(x); }
+};
+template <int N>
+struct alignas(4 * N) Floats {
+    float x[N];
+};
+
+inline constexpr int kRows = 8;  // of V that are loaded together
+
+// A thread has D neighbouring elements of N heads of the chunk's output.
+template <int D, int N>
+struct Share {
+    int head = 0;     // the first of N
+    int element = 0;  // the first of D
+    bool some = false;
+
+    HR_DEVICE Share(int heads, int width) {
+        head = thread() / (width / D) * N;
+        element = thread() % (width / D) * D;
+        some = head < heads;
+    }
+};
+
+template <int D>
+HR_DEVICE void load_rows(const std::uint16_t* v, int width, Halves<D> (&rows)[kRows]) {
+    HR_UNROLL
+    for (int r = 0; r < kRows; ++r) rows[r] = *reinterpret_cast<const Halves<D>*>(v + r * width);
+}
+
+// o[n][d] += weights[n][i] * v[i][d], i ascending over `count` rows. weights: [N, kPage], v: at the thread's first element.
+template <int D, int N>
+HR_DEVICE void add_values(const std::uint16_t* v, int width, int count, const float* weights, float (&o)[N][D]) {
+    const auto add = [&](const Halves<D>& row, const float (&weight)[N]) {
+        HR_UNROLL
+        for (int d = 0; d < D; ++d) {
+            const float value = row.value(d);
+            HR_UNROLL
+            for (int n = 0; n < N; ++n) o[n][d] = fma(weight[n], value, o[n][d]);
+        }
+    };
+    Halves<D> rows[kRows];
+    int i = 0;
+    if (count >= kRows) load_rows<D>(v, width, rows);
+    for (; i + kRows <= count; i += kRows) {
+        Halves<D> next[kRows];
+        if (i + 2 * kRows <= count) load_rows<D>(v + (i + kRows) * width, width, next);
+        HR_UNROLL
+        for (int part = 0; part < kRows; part += 4) {
+            Floats<4> four[N];
+            HR_UNROLL
+            for (int n = 0; n < N; ++n) four[n] = *reinterpret_cast<const Floats<4>*>(weights + n * kPage + i + part);
+            HR_UNROLL
+            for (int r = 0; r < 4; ++r) {
+                float weight[N];
+                HR_UNROLL
+                for (int n = 0; n < N; ++n) weight[n] = four[n].x[r];
+                add(rows[part + r], weight);
+            }
+        }
+        HR_UNROLL
+        for (int r = 0; r < kRows; ++r) rows[r] = next[r];
+    }
+    for (; i < count; ++i) {
+        float weight[N];
+        HR_UNROLL
+        for (int n = 0; n < N; ++n) weight[n] = weights[n * kPage + i];
+        add(*reinterpret_cast<const Halves<D>*>(v + i * width), weight);
+    }
+}
+
+// ---- One token, some heads of a KV head, one or several pages ----
+
+// What a block keeps for each of its heads.
+struct State {
+    float largest[kMostHeads];  // over the pages so far
+    float sum[kMostHeads];
+    float old_factor[kMostHeads];  // for what was there before the last page
+    float new_factor[kMostHeads];  // for the last page
+};
+
+// Turns the scores of a page into weights, which begin with position `begin`, and takes the page into the state. A warp for each head.
+HR_DEVICE void weigh(const float* scores, int heads, int begin, int end, bool first_page, float* weights, State& state) {
+    for (int head = warp(); head < heads; head += threads() / kWarp) {
+        float x[kPage / kWarp];
+        float largest = bits_to_float(0xff800000U);
+        HR_UNROLL
+        for (int r = 0; r < kPage / kWarp; ++r) {
+            const int i = r * kWarp + lane();
+            x[r] = i >= begin && i < end ? scores[head * kPage + i] : bits_to_float(0xff800000U);
+            largest = max_of(largest, x[r]);
+        }
+        largest = max_32(largest);
+        float sum = 0;
+        HR_UNROLL
+        for (int r = 0; r < kPage / kWarp; ++r) {
+            const int i = r * kWarp + lane();
+            if (i < begin || i >= end) continue;
+            x[r] = exp_value(x[r] - largest);
+            sum = sum + x[r];
+            weights[head * kPage + i - begin] = x[r];
+        }
+        sum = fold_32(sum);
+        if (lane() != 0) continue;
+        if (first_page) {
+            state.largest[head] = largest;
+            state.sum[head] = sum;
+        } else {
+            const float before = state.largest[head];
+            const float now = max_of(before, largest);
+            state.old_factor[head] = exp_value(before - now);
+            state.new_factor[head] = exp_value(largest - now);
+            state.sum[head] = fma(state.sum[head], state.old_factor[head], sum * state.new_factor[head]);
+            state.largest[head] = now;
+        }
+    }
+}
+
+// The scratch of attention_rows: the outputs of the chunks of each row (token and head), then their largest scores and sums.
+struct Partials {
+    float* begin;
+    float* end_of_outputs;
+    std::int64_t chunks;
+    int width;
+
+    HR_DEVICE Partials(const AttentionArguments& a)
+        : begin(a.partials), end_of_outputs(begin + static_cast<std::int64_t>(a.tokens) * a.heads * a.max_chunks * a.pool.head_dim_v),
+          chunks(a.max_chunks), width(a.pool.head_dim_v) {}
+    HR_DEVICE float* output(std::int64_t row, int chunk) const { return begin + (row * chunks + chunk) * width; }
+    HR_DEVICE float* largest_and_sum(std::int64_t row, int chunk) const { return end_of_outputs + (row * chunks + chunk) * 2; }
+};
+
+// The pages that a token sees, and in each the visible positions.
+struct Visible {
+    int first, position;
+
+    HR_DEVICE Visible(int at, int window) : first(window > 0 && at >= window ? at - window + 1 : 0), position(at) {}
+    HR_DEVICE int first_page() const { return first / kPage; }
+    HR_DEVICE int pages() const { return position / kPage + 1 - first_page(); }
+    HR_DEVICE int begin(int page) const { return page == first_page() ? first % kPage : 0; }
+    HR_DEVICE int end(int page) const { return page == position / kPage ? position % kPage + 1 : kPage; }
+};
+
+// Attention of the query heads head … head + heads - 1 of a token (all of one KV head) over its pages from … to - 1. whole: these are all
+// that it sees, and the output is finished; else there is one page, and its part of the output goes to the partials. HB: `heads` or more.
+template <int HB>
+HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to, bool whole) {
+    constexpr int D = HB == 1 ? 1 : HB <= 4 ? 2 : 4, N = HB / D;
+    __shared__ State state;
+    float* scores = reinterpret_cast<float*>(dynamic_shared());
+    float* weights = scores + HB * kPage;
+    const int width = a.pool.head_dim, width_v = a.pool.head_dim_v;
+    const std::int64_t row = static_cast<std::int64_t>(token) * a.heads + head;
+    const Share<D, N> share(heads, width_v);
+    float out[N][D] = {};
+    for (int number = from; number < to; ++number) {
+        const int page = page_of(a.places, token, number);
+        const std::uint16_t* k = keys(a.pool, page, kv_head);
+        const std::uint16_t* v = values(a.pool, page, kv_head);
+        const int begin = visible.begin(number), end = visible.end(number);
+        for (int at = begin * width_v + thread() * 64; at < end * width_v; at += threads() * 64) prefetch(v + at);
+        score<HB>(a.q + row * width, heads, k, width, begin, end, a.scale, scores);
+        sync();
+        weigh(scores, heads, begin, end, number == from, weights, state);
+        sync();
+        if (share.some) {
+            float o[N][D] = {};
+            add_values<D, N>(v + begin * width_v + share.element, width_v, end - begin, weights + share.head * kPage, o);
+            HR_UNROLL
+            for (int n = 0; n < N; ++n) {
+                const float old_factor = state.old_factor[share.head + n], new_factor = state.new_factor[share.head + n];
+                HR_UNROLL
+                for (int d = 0; d < D; ++d) out[n][d] = number == from ? o[n][d] : fma(out[n][d], old_factor, o[n][d] * new_factor);
+            }
+        }
+        if (number + 1 < to) sync();  // everyone has read the state before the next page changes it
+    }
+    if (!share.some) return;
+    const Partials partials(a);
+    HR_UNROLL
+    for (int n = 0; n < N; ++n) {
+        if (share.head + n >= heads) continue;
+        Floats<D> result;
+        HR_UNROLL
+        for (int d = 0; d < D; ++d) result.x[d] = whole ? out[n][d] / state.sum[share.head + n] : out[n][d];
+        float* to_row = whole ? a.out + (row + share.head + n) * width_v : partials.output(row + share.head + n, from - visible.first_page());
+        *reinterpret_cast<Floats<D>*>(to_row + share.element) = result;
+        if (!whole && share.element == 0) {
+            partials.largest_and_sum(row + share.head + n, from - visible.first_page())[0] = state.largest[share.head + n];
+            partials.largest_and_sum(row + share.head + n, from - visible.first_page())[1] = state.sum[share.head + n];
+        }
+    }
+}
+
+// The same for any number of heads, HB at a time.
+template <int HB>
+HR_DEVICE void attend_all(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to,
+                          bool whole) {
+    for (int h = 0; h < heads; h += HB) {
+        attend<HB>(a, token, kv_head, head + h, heads - h < HB ? heads - h : HB, visible, from, to, whole);
+        if (h + HB < heads) sync();
+    }
+}
+
+// ---- Combination of the chunks of a token and KV head, by the last of its blocks ----
+
+inline constexpr int kAtOnce = 32;  // chunks whose factors are in shared memory together
+
+HR_DEVICE void combine(const AttentionArguments& a, int token, int kv_head, int group, int chunks) {
+    constexpr int kShares = kMostGroup * kMostWidth / 4 / kBlock;  // the most that a thread has of the output, four elements each
+    __shared__ float largest[kMostGroup], sums[kMostGroup];
+    struct Factors {
+        float of_old, of_new;
+    };
+    Factors* factors = reinterpret_cast<Factors*>(dynamic_shared());  // [group, kAtOnce]
+    const Partials partials(a);
+    const int width = a.pool.head_dim_v;
+    const std::int64_t row = static_cast<std::int64_t>(token) * a.heads + kv_head * group;
+    Floats<4> out[kShares];
+    HR_UNROLL
+    for (int i = 0; i < kShares; ++i) out[i] = {{-0.0F, -0.0F, -0.0F, -0.0F}};  // the first factor is 0, and 0 * -0 + x is x for every x
+    for (int first = 0; first < chunks; first += kAtOnce) {
+        const int count = chunks - first < kAtOnce ? chunks - first : kAtOnce;
+        for (int head = warp(); head < group; head += threads() / kWarp) {
+            const float* mine = partials.largest_and_sum(row + head, first + (lane() < count ? lane() : 0));
+            const float m = mine[0], l = mine[1];
+            // The largest so far, before and with each chunk: a maximum is exact in any order.
+            const float before = first > 0 ? largest[head] : bits_to_float(0xff800000U);
+            float with = max_of(before, lane() < count ? m : before);
+            for (int h = 1; h < kWarp; h *= 2) {
+                const float other = shuffle(with, lane() >= h ? lane() - h : lane());
+                with = max_of(with, other);
+            }
+            const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
+            const float without = lane() > 0 ? earlier : before;
+            const Factors mine_factors = {exp_value(without - with), exp_value(m - with)};
+            factors[head * kAtOnce + lane()] = mine_factors;
+            float sum = first > 0 ? sums[head] : 0.0F;
+            for (int c = 0; c < count; ++c) {
+                sum = fma(sum, shuffle(mine_factors.of_old, c), shuffle(l * mine_factors.of_new, c));
+            }
+            const float all = shuffle(with, kWarp - 1);
+            if (lane() == 0) {
+                largest[head] = all;
+                sums[head] = sum;
+            }
+        }
+        sync();
+        HR_UNROLL
+        for (int i = 0; i < kShares; ++i) {
+            const int at = (thread() + i * kBlock) * 4;
+            if (at >= group * width) continue;
+            const int head = at / width;
+            const float* from = partials.output(row + head, first) + at % width;
+#pragma unroll 8
+            for (int c = 0; c < count; ++c) {
+                const Floats<4> o = *reinterpret_cast<const Floats<4>*>(from + c * width);
+                const Factors f = factors[head * kAtOnce + c];
+                HR_UNROLL
+                for (int d = 0; d < 4; ++d) out[i].x[d] = fma(out[i].x[d], f.of_old, o.x[d] * f.of_new);
+            }
+        }
+        sync();
+    }
+    HR_UNROLL
+    for (int i = 0; i < kShares; ++i) {
+        const int at = (thread() + i * kBlock) * 4;
+        if (at >= group * width) continue;
+        HR_UNROLL
+        for (int d = 0; d < 4; ++d) out[i].x[d] = out[i].x[d] / sums[at / width];
+        *reinterpret_cast<Floats<4>*>(a.out + row * width + at) = out[i];
+    }
+}
+
+}  // namespace
+
+// A warp for each head of q, then of k, then of v.
+HR_KERNEL(head_rows, HeadArguments, 256) {
+    __shared__ float normed[256 / kWarp][kMostWidth];
+    const int token = block_x();
+    const int head = block_y() * (threads() / kWarp) + warp();
+    const KvPool& pool = a.pool;
+    const int position = a.places.positions[token];
+    const bool is_q = head < a.heads, is_k = !is_q && head < a.heads + pool.kv_heads;
+    const int kv_head = is_q ? 0 : (head - a.heads) % pool.kv_heads;
+    const int width = pool.head_dim;
+    float* q = a.q + (static_cast<std::int64_t>(token) * a.heads + head) * width;
+    if (is_q || is_k) {
+        const float* from = is_q ? q : a.k + (static_cast<std::int64_t>(token) * pool.kv_heads + kv_head) * width;
+        const float* weight = is_q ? a.q_norm : a.k_norm;
+        float x[kMostWidth / kWarp], s[kMostWidth / kWarp];
+        HR_UNROLL
+        for (int j = 0; j < kMostWidth / kWarp; ++j) {
+            x[j] = j * kWarp < width ? from[j * kWarp + lane()] : 0.0F;
+            s[j] = fma(x[j], x[j], 0.0F);
+        }
+        // 256 accumulators, each with at most one square: their butterfly.
+        HR_UNROLL
+        for (int h = 4; h > 0; h /= 2) {
+            HR_UNROLL
+            for (int j = 0; j < h; ++j) s[j] = s[j] + s[j + h];
+        }
+        const float inverse = 1.0F / sqrt(fold_32(s[0]) / static_cast<float>(width) + a.epsilon);
+        HR_UNROLL
+        for (int j = 0; j < kMostWidth / kWarp; ++j) {
+            if (j * kWarp >= width) continue;
+            const int i = j * kWarp + lane();
+            normed[warp()][i] = weight != nullptr ? (x[j] * inverse) * weight[i] : x[j];
+        }
+    }
+    sync();
+    if (head >= a.heads + 2 * pool.kv_heads) return;
+    const int page = page_of(a.places, token, position / kPage);
+    const int slot = position % kPage;
+    if (!is_q && !is_k) {
+        const float* v = a.v + (static_cast<std::int64_t>(token) * pool.kv_heads + kv_head) * pool.head_dim_v;
+        std::uint16_t* to = values(pool, page, kv_head) + slot * pool.head_dim_v;
+        for (int i = lane(); i < pool.head_dim_v; i += kWarp) to[i] = float_to_half(v[i]);
+        return;
+    }
+    const float* x = normed[warp()];
+    const float* cosine = a.cosine + static_cast<std::int64_t>(token) * a.half;
+    const float* sine = a.sine + static_cast<std::int64_t>(token) * a.half;
+    std::uint16_t* to = keys(pool, page, kv_head) + slot * width;
+    for (int i = lane(); i < width; i += kWarp) {
+        float value = x[i];
+        if (i < 2 * a.half) {
+            const bool second = a.layout == 0 ? i % 2 != 0 : i >= a.half;
+            const int pair = a.layout == 0 ? i / 2 : second ? i - a.half : i;
+            const int distance = a.layout == 0 ? 1 : a.half;
+            value = second ? fma(x[i - distance], sine[pair], value * cosine[pair]) : fma(value, cosine[pair], -(x[i + distance] * sine[pair]));
+        }
+        if (is_q) q[i] = value;
+        else to[i] = float_to_half(value);
+    }
+}
+
+// Blocks: KV head and part of its query heads, chunk, token.
+template <int HB>
+HR_DEVICE void attention_rows(const AttentionArguments& a) {
+    __shared__ int is_last;
+    const int parts = grid_x() / a.pool.kv_heads;
+    const int kv_head = block_x() / parts, part = block_x() % parts, token = block_z();
+    const int group = a.heads / a.pool.kv_heads, heads = group / parts;
+    const Visible visible(a.places.positions[token], a.window);
+    const int chunks = visible.pages(), number = visible.first_page() + block_y();
+    if (block_y() >= chunks) return;
+    attend_all<HB>(a, token, kv_head, kv_head * group + part * heads, heads, visible, number, number + 1, chunks == 1);
+    if (chunks == 1) return;
+    fence();
+    sync();
+    std::int32_t* ticket = a.tickets + static_cast<std::int64_t>(token) * a.pool.kv_heads + kv_head;
+    if (thread() == 0) is_last = atomic_add(ticket, 1) == chunks * parts - 1 ? 1 : 0;
+    sync();
+    if (is_last == 0) return;
+    fence();
+    combine(a, token, kv_head, group, chunks);
+    if (thread() == 0) *ticket = 0;
+}
+
+// By the number of query heads that a block works on at once: each is compiled for its own needs.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr int kBlocks = 1;
+#else
+inline constexpr int kBlocks = 2;  // to a multiprocessor: one computes while the other waits for its keys
+#endif
+HR_KERNEL_OF(attention_rows_1, AttentionArguments, kBlock, kBlocks) { attention_rows<1>(a); }
+HR_KERNEL_OF(attention_rows_2, AttentionArguments, kBlock, kBlocks) { attention_rows<2>(a); }
+HR_KERNEL_OF(attention_rows_4, AttentionArguments, kBlock, kBlocks) { attention_rows<4>(a); }
+HR_KERNEL_OF(attention_rows_8, AttentionArguments, kBlock, kBlocks) { attention_rows<8>(a); }
+
+// Blocks: neighbouring tokens, KV head. In the order of attention_rows, page by page.
+HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
+    const int group = a.heads / a.pool.kv_heads;
+    const int tokens = kernels::kPrefillRows / group;
+    for (int i = 0; i < tokens; ++i) {
+        const int token = block_x() * tokens + i;
+        if (token >= a.tokens) return;
+        const Visible visible(a.places.positions[token], a.window);
+        const int from = visible.first_page();
+        attend_all<4>(a, token, block_y(), block_y() * group, group, visible, from, from + visible.pages(), true);
+        sync();
+    }
+}
+
+}  // namespace headroom::device

@@ -1,0 +1,288 @@
+#include <QTest>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/compute/cpu/arithmetic.h"
+#include "core/compute/cpu/reference.h"
+#include "tests/compute/random_data.h"
+#include "tests/kernels/kernel_device.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+constexpr std::int64_t kPage = cpu::kPagePositions;
+
+struct Shape {
+    std::int32_t heads, kv_heads, k_dim, v_dim;
+};
+// Where a token stands: the session it belongs to and its position there.
+struct Place {
+    std::int32_t session, position;
+};
+
+// A pool with the pages of some sessions, mixed, for two layers; the second layer is used. What lies behind a session's last position is not
+// a number, so that a kernel that looks there is found out.
+struct Pool {
+    Pool(KernelDevice& device, Shape heads, const std::vector<std::int32_t>& lengths, Random& random)
+        : shape(heads), stride(static_cast<std::int32_t>((*std::ranges::max_element(lengths) + kPage - 1) / kPage) + 1),
+          halves(2 * shape.kv_heads * kPage * (shape.k_dim + shape.v_dim)) {
+        tables.assign(lengths.size() * static_cast<std::size_t>(stride), -1);
+        std::vector<std::int32_t> numbers;
+        for (const auto length : lengths) {
+            for (std::int32_t page = 0; page * kPage < length; ++page) numbers.push_back(static_cast<std::int32_t>(numbers.size()));
+        }
+        for (std::size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[static_cast<std::size_t>(random.below(static_cast<int>(i)))]);
+        content.assign(numbers.size() * static_cast<std::size_t>(halves), 0x7e00);
+        std::size_t used = 0;
+        for (std::size_t session = 0; session < lengths.size(); ++session) {
+            for (std::int32_t page = 0; page * kPage < lengths[session]; ++page) {
+                const std::int32_t number = numbers[used++];
+                tables[session * static_cast<std::size_t>(stride) + static_cast<std::size_t>(page)] = number;
+                const std::int64_t filled = std::min<std::int64_t>(kPage, lengths[session] - page * kPage);
+                for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
+                    const auto fill = [&](std::uint16_t* rows, std::int64_t width) {
+                        for (std::int64_t i = 0; i < filled * width; ++i) rows[head * kPage * width + i] = cpu::float_to_half(random.value());
+                    };
+                    fill(k(number), shape.k_dim);
+                    fill(v(number), shape.v_dim);
+                }
+            }
+        }
+        memory = std::make_unique<Array<std::uint16_t>>(device, content);
+        pages = std::make_unique<Array<std::int32_t>>(device, tables);
+    }
+    std::int64_t k_offset() const { return shape.kv_heads * kPage * (shape.k_dim + shape.v_dim); }
+    std::int64_t v_offset() const { return k_offset() + shape.kv_heads * kPage * shape.k_dim; }
+    std::uint16_t* k(std::int32_t page) { return content.data() + page * halves + k_offset(); }
+    std::uint16_t* v(std::int32_t page) { return content.data() + page * halves + v_offset(); }
+    kernels::KvPool get() const {
+        return {reinterpret_cast<std::uint8_t*>(memory->data()), static_cast<std::uint64_t>(2 * halves), static_cast<std::uint64_t>(2 * k_offset()),
+                static_cast<std::uint64_t>(2 * v_offset()), shape.kv_heads, shape.k_dim, shape.v_dim};
+    }
+    // The pages of a session for the CPU.
+    struct View {
+        std::vector<std::uint16_t*> k, v;
+        cpu::KvView view;
+    };
+    View view(std::int32_t session) {
+        View result;
+        for (std::int32_t i = 0; i < stride; ++i) {
+            const std::int32_t page = tables[static_cast<std::size_t>(session * stride + i)];
+            result.k.push_back(page < 0 ? nullptr : k(page));
+            result.v.push_back(page < 0 ? nullptr : v(page));
+        }
+        result.view = {result.k.data(), result.v.data(), shape.kv_heads, shape.k_dim, shape.v_dim};
+        return result;
+    }
+
+    Shape shape;
+    std::int32_t stride;   // pages of a session's row in the tables
+    std::int64_t halves;   // of a page
+    std::vector<std::uint16_t> content;
+    std::vector<std::int32_t> tables;
+    std::unique_ptr<Array<std::uint16_t>> memory;
+    std::unique_ptr<Array<std::int32_t>> pages;
+};
+
+std::vector<std::int32_t> positions_of(const std::vector<Place>& places) {
+    std::vector<std::int32_t> out;
+    for (const Place& place : places) out.push_back(place.position);
+    return out;
+}
+std::vector<std::int32_t> sessions_of(const std::vector<Place>& places) {
+    std::vector<std::int32_t> out;
+    for (const Place& place : places) out.push_back(place.session);
+    return out;
+}
+
+std::vector<float> attention_on_cpu(Pool& pool, const std::vector<Place>& places, const std::vector<float>& q, std::int32_t window, float scale) {
+    const Shape& s = pool.shape;
+    std::vector<float> out(places.size() * static_cast<std::size_t>(s.heads * s.v_dim));
+    for (std::size_t t = 0; t < places.size(); ++t) {
+        const auto view = pool.view(places[t].session);
+        for (std::int32_t h = 0; h < s.heads; ++h) {
+            const std::size_t row = t * static_cast<std::size_t>(s.heads) + static_cast<std::size_t>(h);
+            cpu::reference::attention({s.heads, 1, places[t].position, window, scale}, q.data() + row * static_cast<std::size_t>(s.k_dim),
+                                      places[t].position, h / (s.heads / s.kv_heads), view.view, out.data() + row * static_cast<std::size_t>(s.v_dim));
+        }
+    }
+    return out;
+}
+
+std::vector<std::int32_t> lengths_for(const std::vector<Place>& places) {
+    std::vector<std::int32_t> lengths;
+    for (const Place& place : places) {
+        if (static_cast<std::size_t>(place.session) >= lengths.size()) lengths.resize(static_cast<std::size_t>(place.session) + 1, 1);
+        auto& length = lengths[static_cast<std::size_t>(place.session)];
+        length = std::max(length, place.position + 1);
+    }
+    return lengths;
+}
+
+struct Case {
+    Shape shape;
+    std::vector<Place> places;
+    std::int32_t window;
+};
+
+}  // namespace
+
+class TestKernelAttention : public QObject {
+    Q_OBJECT
+private slots:
+    void initTestCase_data() { KernelDevice::list(); }
+
+    void headsAreNormedTurnedAndStored() {
+        auto& device = KernelDevice::chosen();
+        Random random(1);
+        for (const Shape shape : {Shape{8, 2, 128, 128}, Shape{3, 3, 64, 32}, Shape{5, 1, 96, 96}, Shape{2, 1, 256, 192}}) {
+            for (int variant = 0; variant < 8; ++variant) {
+                const bool norm = variant & 1;
+                const int layout = variant >> 1 & 1;
+                const std::int32_t half = variant & 4 ? shape.k_dim / 4 - 3 : shape.k_dim / 2;
+                const std::vector<Place> places = {{0, 0}, {1, 255}, {1, 256}, {0, 700}, {2, 31}};
+                const auto tokens = static_cast<std::int32_t>(places.size());
+                Pool pool(device, shape, lengths_for(places), random);
+                auto q = random.values(tokens * shape.heads * shape.k_dim), k = random.values(tokens * shape.kv_heads * shape.k_dim);
+                const auto v = random.values(tokens * shape.kv_heads * shape.v_dim);
+                const auto q_norm = random.values(shape.k_dim), k_norm = random.values(shape.k_dim);
+                std::vector<float> cosine, sine;
+                for (std::int32_t i = 0; i < tokens * half; ++i) {
+                    cosine.push_back(static_cast<float>(std::cos(0.37 * i)));
+                    sine.push_back(static_cast<float>(std::sin(0.37 * i)));
+                }
+                const Array<float> q_device(device, q), k_device(device, k), v_device(device, v), q_weight(device, q_norm), k_weight(device, k_norm),
+                    cosines(device, cosine), sines(device, sine);
+                const Array<std::int32_t> positions(device, positions_of(places)), sessions(device, sessions_of(places));
+                REQUIRE(kernels::head_rows(device.queue(), {.q = q_device.data(), .k = k_device.data(), .v = v_device.data(),
+                                                            .q_norm = norm ? q_weight.data() : nullptr, .k_norm = norm ? k_weight.data() : nullptr,
+                                                            .epsilon = 1e-5F, .cosine = cosines.data(), .sine = sines.data(), .half = half,
+                                                            .layout = layout, .heads = shape.heads, .tokens = tokens, .pool = pool.get(),
+                                                            .places = {positions.data(), sessions.data(), pool.pages->data(), pool.stride}}));
+                for (std::int32_t t = 0; t < tokens; ++t) {
+                    const auto prepare = [&](std::vector<float>& x, std::int32_t heads, const std::vector<float>& weight) {
+                        float* row = x.data() + t * heads * shape.k_dim;
+                        for (std::int32_t h = 0; h < heads && norm; ++h) {
+                            std::vector<float> copy(row + h * shape.k_dim, row + (h + 1) * shape.k_dim);
+                            cpu::reference::rms_norm(copy.data(), shape.k_dim, weight.data(), 1e-5F, row + h * shape.k_dim);
+                        }
+                        cpu::reference::rope(row, heads, shape.k_dim, cosine.data() + t * half, sine.data() + t * half, half,
+                                             static_cast<cpu::RopeLayout>(layout));
+                    };
+                    prepare(q, shape.heads, q_norm);
+                    prepare(k, shape.kv_heads, k_norm);
+                    const Place place = places[static_cast<std::size_t>(t)];
+                    const std::int32_t page = pool.tables[static_cast<std::size_t>(place.session * pool.stride + place.position / kPage)];
+                    for (std::int32_t h = 0; h < shape.kv_heads; ++h) {
+                        const std::int64_t slot = h * kPage + place.position % kPage;
+                        cpu::reference::to_half(k.data() + (t * shape.kv_heads + h) * shape.k_dim, shape.k_dim, pool.k(page) + slot * shape.k_dim);
+                        cpu::reference::to_half(v.data() + (t * shape.kv_heads + h) * shape.v_dim, shape.v_dim, pool.v(page) + slot * shape.v_dim);
+                    }
+                }
+                const auto problem = difference(q_device.read(), q);
+                QVERIFY2(problem.isEmpty(), qPrintable(QString("width %1, variant %2: ").arg(shape.k_dim).arg(variant) + problem));
+                QVERIFY2(same_bits(pool.memory->read(), pool.content), qPrintable(QString("width %1, variant %2: pool").arg(shape.k_dim).arg(variant)));
+            }
+        }
+    }
+
+    void attentionIsTheCpus() {
+        auto& device = KernelDevice::chosen();
+        Random random(2);
+        std::vector<Case> cases = {
+            {{8, 1, 128, 128}, {{0, 0}}, 0},
+            {{8, 1, 128, 128}, {{0, 130}}, 0},
+            {{16, 2, 128, 128}, {{0, 255}, {1, 256}, {2, 700}}, 0},
+            {{4, 4, 64, 64}, {{0, 300}, {0, 301}}, 0},
+            {{14, 2, 64, 64}, {{0, 1030}}, 0},
+            {{6, 2, 32, 96}, {{0, 270}, {1, 3}}, 0},
+            {{4, 2, 96, 32}, {{0, 599}}, 100},
+            {{4, 1, 64, 64}, {{0, 600}, {1, 50}, {2, 511}, {2, 512}}, 257},
+            {{2, 1, 256, 256}, {{0, 513}}, 0},
+            {{16, 1, 192, 128}, {{0, 520}, {1, 7}}, 0},
+            {{5, 1, 160, 160}, {{0, 257}}, 3},
+        };
+        if (!device.emulated()) {
+            cases.push_back({{32, 4, 128, 128}, {{0, 16384}}, 0});
+            cases.push_back({{32, 4, 128, 128}, {{0, 4095}, {1, 9000}, {2, 3}}, 0});
+            cases.push_back({{32, 4, 128, 128}, {}, 0});
+            for (std::int32_t t = 0; t < 64; ++t) cases.back().places.push_back({t, 37 * t});
+            cases.push_back({{16, 8, 256, 256}, {{0, 3000}, {1, 2047}}, 1024});
+        }
+        for (const Case& c : cases) {
+            Pool pool(device, c.shape, lengths_for(c.places), random);
+            const auto tokens = static_cast<std::int32_t>(c.places.size());
+            const auto queries = random.values(tokens * c.shape.heads * c.shape.k_dim);
+            const auto expected = attention_on_cpu(pool, c.places, queries, c.window, 0.11F);
+            const Array<float> q(device, queries);
+            Array<float> out(device, expected.size());
+            const Array<std::int32_t> positions(device, positions_of(c.places)), sessions(device, sessions_of(c.places)),
+                tickets(device, std::vector<std::int32_t>(static_cast<std::size_t>(tokens * c.shape.kv_heads), 0));
+            for (const std::int32_t spare : {0, 3}) {
+                const std::int32_t max_chunks = pool.stride - 1 + spare;
+                const Array<float> partials(device, static_cast<std::size_t>(tokens * c.shape.heads * max_chunks * (c.shape.v_dim + 2)));
+                const kernels::AttentionArguments arguments{.q = q.data(), .out = out.data(), .heads = c.shape.heads, .tokens = tokens, .window = c.window,
+                                                            .scale = 0.11F, .pool = pool.get(),
+                                                            .places = {positions.data(), sessions.data(), pool.pages->data(), pool.stride},
+                                                            .max_chunks = max_chunks, .partials = partials.data(), .tickets = tickets.data()};
+                out.write(std::vector<float>(expected.size(), 9.0F));
+                REQUIRE(kernels::attention_rows(device.queue(), arguments));
+                const auto problem = difference(out.read(), expected);
+                QVERIFY2(problem.isEmpty(), qPrintable(QString("%1 heads of %2, %3 tokens, first at %4: ").arg(c.shape.heads).arg(c.shape.k_dim).arg(tokens)
+                                                           .arg(c.places[0].position) + problem));
+                for (const std::int32_t ticket : tickets.read()) QCOMPARE(ticket, 0);
+            }
+        }
+    }
+
+    // Its own order of additions, halves for queries and weights: the tolerance of docs/arithmetic.md.
+    void prefillIsCloseToTheCpus() {
+        auto& device = KernelDevice::chosen();
+        Random random(3);
+        struct Prompt {
+            Shape shape;
+            std::int32_t first, tokens, window;
+        };
+        std::vector<Prompt> prompts = {
+            {{8, 1, 128, 128}, 0, 40, 0},  {{4, 2, 64, 64}, 250, 70, 0},   {{3, 3, 96, 96}, 300, 50, 0},
+            {{7, 1, 64, 64}, 511, 20, 33}, {{16, 1, 256, 256}, 10, 17, 0}, {{2, 1, 64, 128}, 255, 2, 0},
+        };
+        if (!device.emulated()) {
+            prompts.push_back({{32, 4, 128, 128}, 0, 700, 0});
+            prompts.push_back({{32, 8, 128, 128}, 1500, 333, 0});
+            prompts.push_back({{8, 4, 256, 256}, 700, 300, 512});
+            prompts.push_back({{14, 2, 64, 64}, 3, 1000, 0});
+        }
+        for (const Prompt& p : prompts) {
+            std::vector<Place> places;
+            for (std::int32_t t = 0; t < p.tokens; ++t) places.push_back({1, p.first + t});
+            Pool pool(device, p.shape, lengths_for(places), random);
+            const auto queries = random.values(p.tokens * p.shape.heads * p.shape.k_dim);
+            const float scale = 1 / std::sqrt(static_cast<float>(p.shape.k_dim));
+            const auto expected = attention_on_cpu(pool, places, queries, p.window, scale);
+            const Array<float> q(device, queries), out(device, expected.size());
+            const Array<std::int32_t> positions(device, positions_of(places)), sessions(device, sessions_of(places));
+            REQUIRE(kernels::attention_prefill(device.queue(), {.q = q.data(), .out = out.data(), .heads = p.shape.heads, .tokens = p.tokens,
+                                                                .window = p.window, .scale = scale, .pool = pool.get(),
+                                                                .places = {positions.data(), sessions.data(), pool.pages->data(), pool.stride},
+                                                                .max_chunks = 0, .partials = nullptr, .tickets = nullptr}));
+            const auto seen = out.read();
+            double squares = 0, errors = 0, worst = 0;
+            for (std::size_t i = 0; i < seen.size(); ++i) {
+                const double error = static_cast<double>(seen[i]) - static_cast<double>(expected[i]);
+                squares += static_cast<double>(expected[i]) * static_cast<double>(expected[i]);
+                errors += error * error;
+                worst = std::isnan(error) ? 1e9 : std::max(worst, std::abs(error));
+            }
+            const auto text = QString("%1 heads of %2, %3 tokens from %4: error %5, worst %6").arg(p.shape.heads).arg(p.shape.k_dim).arg(p.tokens)
+                                  .arg(p.first).arg(std::sqrt(errors / squares)).arg(worst);
+            QVERIFY2(std::sqrt(errors / squares) < 0x1p-10 && worst < 0x1p-7, qPrintable(text));
+        }
+    }
+};
+
+QTEST_GUILESS_MAIN(TestKernelAttention)
+#include "tst_kernel_attention.moc"
