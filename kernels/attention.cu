@@ -88,9 +88,14 @@ HR_DEVICE float fold_positions(const float (&sums)[P]) {
     }
 }
 
-// Of how many positions the keys are loaded together.
+// Of how many positions the keys are loaded together: as many as the registers allow.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+template <int J>
+inline constexpr int kBatch = J > 4 ? 1 : 2;
+#else
 template <int J>
 inline constexpr int kBatch = J > 4 ? 2 : 4;
+#endif
 
 template <int J>
 HR_DEVICE void load_keys(const std::uint16_t* k, int first, int width, std::uint16_t (&raw)[kBatch<J>][J]) {
