@@ -41,3 +41,130 @@ HR_KERNEL(argmax_rows, ArgmaxArguments, 1024) {
     fold();
     if (lane() == 0) a.out[block_x()] = index;
 }
+
+namespace headroom::device {
+namespace {
+
+using Key = std::uint64_t;
+
+inline constexpr int kRoom = 2048;  // candidates that are sorted at the end
+inline constexpr int kThreads = 1024;
+
+// Keys in the order of the values, the lower index above the higher one among equals: no two are the same. The lowest is above 0.
+HR_DEVICE Key key_of(float x, int index) {
+    const std::uint32_t bits = float_to_bits(x == 0 ? 0.0F : x);
+    const std::uint32_t ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
+    return static_cast<Key>(ordered) << 32 | (0xffffffffU - static_cast<std::uint32_t>(index));
+}
+HR_DEVICE int index_of(Key key) { return static_cast<int>(0xffffffffU - static_cast<std::uint32_t>(key)); }
+
+// Sorts `size` keys, a power of two, the largest first (bitonic).
+HR_DEVICE void sort(Key* keys, int size) {
+    for (int block = 2; block <= size; block *= 2) {
+        for (int distance = block / 2; distance > 0; distance /= 2) {
+            sync();
+            for (int i = thread(); i < size / 2; i += threads()) {
+                const int low = i / distance * distance * 2 + i % distance, high = low + distance;
+                const Key first = keys[low], second = keys[high];
+                const bool descending = (low & block) == 0;
+                if (descending ? first < second : first > second) {
+                    keys[low] = second;
+                    keys[high] = first;
+                }
+            }
+        }
+    }
+    sync();
+}
+
+struct alignas(16) Four {
+    float x[4];
+};
+
+// use(value, index) for the thread's elements of a row, indices ascending.
+template <class Use>
+HR_DEVICE void for_each_element(const float* x, int n, Use use) {
+    int i = thread();
+    if (n % 4 == 0) {
+#pragma unroll 4
+        for (; i < n / 4; i += kThreads) {
+            const Four four = reinterpret_cast<const Four*>(x)[i];
+            HR_UNROLL
+            for (int j = 0; j < 4; ++j) use(four.x[j], 4 * i + j);
+        }
+    } else {
+        for (; i < n; i += kThreads) use(x[i], i);
+    }
+}
+
+// How many elements of a row have keys from `least` on; the same in every thread.
+HR_DEVICE int count_from(const float* x, int n, Key least) {
+    __shared__ int counts[kThreads / kWarp];
+    int count = 0;
+    for_each_element(x, n, [&](float value, int i) { count += key_of(value, i) >= least ? 1 : 0; });
+    for (int h = 16; h > 0; h >>= 1) count += shuffle_xor(count, h);
+    sync();
+    if (lane() == 0) counts[warp()] = count;
+    sync();
+    count = counts[lane()];
+    for (int h = 16; h > 0; h >>= 1) count += shuffle_xor(count, h);
+    return count;
+}
+
+}  // namespace
+
+// One block to a row. Each thread finds its largest element: the k-th largest of those is a bound that at least k elements reach, and
+// hardly more where the large ones lie scattered. Those are sorted. Where too many reach it (equal values without end), bisection raises
+// the bound.
+HR_KERNEL(top_rows, TopArguments, kThreads) {
+    static_assert(kThreads / kWarp == kWarp && kRoom >= kThreads && kThreads >= kernels::kMostTop);
+    __shared__ Key keys[kRoom];
+    __shared__ std::int32_t found;
+    const float* x = a.x + static_cast<std::int64_t>(block_x()) * a.n;
+    float largest = bits_to_float(0xff800000U);
+    int at = -1;
+    for_each_element(x, a.n, [&](float value, int i) {
+        if (!(value > largest) && at >= 0) return;
+        largest = value;
+        at = i;
+    });
+    keys[thread()] = at < 0 ? 0 : key_of(largest, at);
+    sort(keys, kThreads);
+    Key least = keys[a.k - 1], above = keys[0] + 1;
+    sync();
+    int count = kRoom + 1;
+    for (;;) {
+        if (thread() == 0) found = 0;
+        sync();
+        for_each_element(x, a.n, [&](float value, int i) {
+            const Key key = key_of(value, i);
+            if (key < least) return;
+            const int to = atomic_add(&found, 1);
+            if (to < kRoom) keys[to] = key;
+        });
+        sync();
+        count = found;
+        sync();
+        if (count <= kRoom) break;
+        for (int reach = count; reach > kRoom;) {
+            const Key middle = least + (above - least) / 2;
+            const int there = count_from(x, a.n, middle);
+            if (there < a.k) {
+                above = middle;
+            } else {
+                least = middle;
+                reach = there;
+            }
+        }
+    }
+    int size = 2;
+    while (size < count) size *= 2;
+    for (int i = count + thread(); i < size; i += kThreads) keys[i] = 0;
+    sort(keys, size);
+    if (thread() >= a.k) return;
+    const int index = index_of(keys[thread()]);
+    a.values[static_cast<std::int64_t>(block_x()) * a.k + thread()] = x[index];
+    a.ids[static_cast<std::int64_t>(block_x()) * a.k + thread()] = index;
+}
+
+}  // namespace headroom::device
