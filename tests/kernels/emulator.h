@@ -10,7 +10,6 @@
 #include "core/base/error.h"
 #include "core/compute/gpu/kernels.h"
 #include "core/gpu/driver.h"
-#include "kernels/images.h"
 #include "tests/simgpu/fixture.h"
 
 namespace headroom::test {
@@ -23,10 +22,7 @@ namespace headroom::test {
 // come to the same barrier or warp function: the message says where they are. Device memory is then half written.
 [[nodiscard]] Result<> emulate(kernels::Kernel kernel, gpu::Grid grid, gpu::Grid block, unsigned shared_bytes, const void* arguments);
 
-// Makes the simulated driver run the emulated kernels: what Kernels loads from emulated_images() reaches them with its grid. There an error
+// Makes the simulated driver run the emulated kernels: what Kernels loads from simulated_images() reaches them with its grid. There an error
 // ends the program with its message.
 void register_emulated_kernels(SimGpu& simulator);
-// For Kernels::load on a simulated device of either kind: an image in which the simulator finds every kernel that it knows.
-[[nodiscard]] kernels::Images emulated_images();
-
 }  // namespace headroom::test

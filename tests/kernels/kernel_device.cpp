@@ -7,6 +7,7 @@
 
 #include "core/base/paths.h"
 #include "tests/kernels/emulator.h"
+#include "tests/simgpu/simulated_images.h"
 
 namespace headroom::test {
 namespace {
@@ -26,7 +27,8 @@ void KernelDevice::list() {
     int rows = 0;
     if (std::filesystem::exists(SimGpu::library())) {
         QTest::newRow("emulator") << "emulator";
-        ++rows;
+        QTest::newRow("simulator") << "simulator";
+        rows += 2;
     }
     for (const auto backend : {gpu::Backend::cuda, gpu::Backend::hip}) {
         const auto driver = gpu::Driver::load(backend, gpu::SearchPath{});
@@ -47,6 +49,9 @@ KernelDevice& KernelDevice::chosen() {
     // Kept for the following test functions, and closed with the application, while the drivers are still there.
     static std::map<QString, std::unique_ptr<KernelDevice>> open;
     if (open.empty()) qAddPostRoutine([] { open.clear(); });
+    // There is one simulator in a process: opening it for one of the two forgets the other.
+    if (device == "emulator") open.erase("simulator");
+    if (device == "simulator") open.erase("emulator");
     auto& found = open[device];
     if (!found) found.reset(new KernelDevice(device));
     required((found->driver_->make_current(found->kernels_->device().index)));
@@ -54,12 +59,13 @@ KernelDevice& KernelDevice::chosen() {
 }
 
 KernelDevice::KernelDevice(const QString& name) {
-    if (name == "emulator") {
+    if (name == "emulator" || name == "simulator") {
         simulator_ = std::make_unique<SimGpu>();
-        register_emulated_kernels(*simulator_);
+        emulated_ = name == "emulator";
+        if (emulated_) register_emulated_kernels(*simulator_);
         driver_ = required(gpu::Driver::load(gpu::Backend::cuda, simulator_->path()));
         required(driver_->make_current(0));
-        kernels_ = required(kernels::Kernels::load(*driver_, driver_->devices()[0], emulated_images()));
+        kernels_ = required(kernels::Kernels::load(*driver_, driver_->devices()[0], simulated_images()));
     } else {
         const auto backend = gpu::backend_from(name.section(':', 0, 0).toStdString());
         const int index = name.section(':', 1).toInt();
@@ -75,20 +81,20 @@ KernelDevice::~KernelDevice() { required(driver_->destroy_stream(stream_)); }
 void KernelDevice::wait() { required(driver_->synchronize()); }
 
 void* KernelDevice::allocate(std::size_t bytes) {
-    if (simulator_) return ::operator new(bytes, std::align_val_t{256});
+    if (emulated_) return ::operator new(bytes, std::align_val_t{256});
     return reinterpret_cast<void*>(required(driver_->allocate(std::max<std::size_t>(bytes, 1))));
 }
 
 void KernelDevice::free(void* memory) {
     wait();
-    if (simulator_) return ::operator delete(memory, std::align_val_t{256});
+    if (emulated_) return ::operator delete(memory, std::align_val_t{256});
     required(driver_->free(address(memory)));
 }
 
 void KernelDevice::write(void* to, const void* from, std::size_t bytes) {
     wait();
     if (bytes == 0) return;
-    if (simulator_) {
+    if (emulated_) {
         std::memcpy(to, from, bytes);
     } else {
         required(driver_->copy_to_device(address(to), from, bytes));
@@ -99,7 +105,7 @@ void KernelDevice::write(void* to, const void* from, std::size_t bytes) {
 void KernelDevice::read(void* to, const void* from, std::size_t bytes) {
     wait();
     if (bytes == 0) return;
-    if (simulator_) {
+    if (emulated_) {
         std::memcpy(to, from, bytes);
     } else {
         required(driver_->copy_to_host(to, address(from), bytes));

@@ -1,6 +1,7 @@
 #pragma once
 
-// Where a test's kernels run: on the simulated driver with the emulated kernels, or on a real card. The same test code for both:
+// Where a test's kernels run: on the simulated driver with the emulated device code, on the simulated driver with its own kernels (the CPU
+// operators, which the engine's tests run on), or on a real card. The same test code for all:
 //
 //   private slots:
 //     void initTestCase_data() { KernelDevice::list(); }   // every test function runs once on each
@@ -25,14 +26,14 @@ namespace headroom::test {
 
 class KernelDevice {
 public:
-    // The rows of a test's global data: "emulator" (where the simulated driver lies beside the test), and each real card that this build has
+    // The rows of a test's global data: "emulator" and "simulator" (where the simulated driver lies beside the test), and each real card that this build has
     // kernels for ("cuda:0"). Ends the program where there is neither.
     static void list();
     // That of the row that runs. Ends the program where it cannot be opened.
     static KernelDevice& chosen();
     ~KernelDevice();
 
-    [[nodiscard]] bool emulated() const noexcept { return !!simulator_; }
+    [[nodiscard]] bool emulated() const noexcept { return emulated_; }
     [[nodiscard]] kernels::Queue queue() { return {*kernels_, stream_}; }
     [[nodiscard]] gpu::Driver& driver() noexcept { return *driver_; }
     // Waits for everything enqueued; ends the program with the driver's sentence where that failed.
@@ -47,7 +48,8 @@ public:
 private:
     explicit KernelDevice(const QString& name);
 
-    std::unique_ptr<SimGpu> simulator_;
+    std::unique_ptr<SimGpu> simulator_;  // null on a real card
+    bool emulated_ = false;
     std::unique_ptr<gpu::Driver> driver_;
     std::unique_ptr<kernels::Kernels> kernels_;
     gpu::StreamHandle stream_ = nullptr;

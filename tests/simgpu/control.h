@@ -45,5 +45,5 @@ using SimTrace = const char* (*)(std::size_t i);
 using SimRule = void (*)(const char* function, std::uint64_t call, const char* action, int code);
 // Other programs now hold this much on a device ("cuda", 0).
 using SimOther = void (*)(const char* backend, int device, std::uint64_t bytes);
-// Makes a kernel known to every module whose image names it. sizes: of each parameter, in bytes.
+// Makes a kernel known to every module whose image names it, in place of the simulator's own of that name until the next reset. sizes: of each parameter, in bytes.
 using SimRegister = void (*)(const char* name, SimKernel kernel, const std::size_t* sizes, std::size_t count);

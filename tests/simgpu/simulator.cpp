@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/simgpu/model_kernels.h"
+
 namespace sim {
 namespace {
 
@@ -59,7 +61,7 @@ Simulator& Simulator::instance() {
 }
 
 Simulator::Simulator() {
-    register_pattern_kernels(*this);
+    register_kernels();
     if (const char* path = std::getenv("SIMGPU_CONFIG"); path && *path) {
         std::ifstream in(path, std::ios::binary);
         std::stringstream text;
@@ -102,9 +104,19 @@ void Simulator::clear() {
 
 bool Simulator::reset(const char* description) {
     if (!take(description)) return false;
+    register_kernels();
     const std::scoped_lock lock(mutex);
     make_sysfs();
     return true;
+}
+
+void Simulator::register_kernels() {
+    {
+        const std::scoped_lock lock(mutex);
+        kernels_.clear();
+    }
+    register_pattern_kernels(*this);
+    register_model_kernels(*this);
 }
 
 bool Simulator::take(const char* description) {

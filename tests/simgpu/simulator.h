@@ -234,6 +234,7 @@ public:
 private:
     Simulator();
     bool take(const char* description);
+    void register_kernels();  // the simulator's own, in place of all others
     std::vector<Device>& devices(Kind kind) { return kind == Kind::cuda ? cuda : hip; }
     void charge(Kind kind, int device, std::int64_t bytes);  // takes VRAM, or gives it
     [[nodiscard]] bool readable(DevicePointer pointer, std::size_t bytes, bool to_host);
