@@ -260,8 +260,8 @@ struct HeadArguments {
 // attention_rows_HEADS: each token by itself, in the CPU's order (cpu::attention): a block for each KV head (and part of its query heads, of
 // which it works on HEADS at once), chunk of 256 positions and token; the last block of a token's KV head combines the chunks, ascending.
 // tickets are 0 before and after.
-// attention_prefill: many tokens of one session at neighbouring positions, on matrix units where the device has them: its own order, the
-// tolerance is in docs/arithmetic.md. partials and tickets are not read.
+// attention_prefill: many tokens of one session at neighbouring positions. partials and tickets are not read. attention_prefill_WIDTH: the
+// same for heads of that width on matrix units, where the device has them: its own order, the tolerance is in docs/arithmetic.md.
 struct AttentionArguments {
     const float* q;           // [tokens, heads * head_dim], as head_rows leaves it
     float* out;               // [tokens, heads * head_dim_v]
@@ -277,7 +277,10 @@ struct AttentionArguments {
 };
 
 // A block of attention_prefill has the query heads of a KV head of kPrefillRows / (heads / kv_heads) neighbouring tokens.
+// On matrix units it takes the keys in tiles of kPrefillKeys.
 inline constexpr std::int32_t kPrefillRows = 128;
+template <int kWidth>
+inline constexpr std::int32_t kPrefillKeys = kWidth > 128 ? 16 : 64;
 
 // argmax_rows: the index of the largest value of each row, the lowest such index (cpu::argmax).
 struct ArgmaxArguments {
@@ -346,6 +349,10 @@ struct AwaitArguments {
     X(attention_rows_4, AttentionArguments)                      \
     X(attention_rows_8, AttentionArguments)                      \
     X(attention_prefill, AttentionArguments)                     \
+    X(attention_prefill_64, AttentionArguments)                  \
+    X(attention_prefill_96, AttentionArguments)                  \
+    X(attention_prefill_128, AttentionArguments)                 \
+    X(attention_prefill_256, AttentionArguments)                 \
     X(argmax_rows, ArgmaxArguments)                              \
     X(top_rows, TopArguments)                                    \
     X(hand_over, HandOverArguments)                              \

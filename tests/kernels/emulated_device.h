@@ -103,4 +103,43 @@ inline int atomic_add(std::int32_t* at, int value) {
 inline void fence() {}
 inline void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
+// kernels/half_tiles.h
+inline void start_copy(void* shared, const void* global, bool there) {
+    if (there) std::memcpy(shared, global, 16);
+    else std::memset(shared, 0, 16);
+}
+inline void wait_for_copies() {}
+inline void load_tiles(const void* row, std::uint32_t (&tiles)[4], Site at = Site::current()) {
+    const auto rows = emulated::lanes(row, at);
+    const int lane = emulated::place.thread & 31;
+    for (int i = 0; i < 4; ++i) std::memcpy(&tiles[i], static_cast<const unsigned char*>(rows[8 * i + lane / 4]) + lane % 4 * 4, 4);
+}
+inline void load_tiles_turned(const void* row, std::uint32_t (&tiles)[4], Site at = Site::current()) {
+    const auto rows = emulated::lanes(row, at);
+    const int lane = emulated::place.thread & 31;
+    for (int i = 0; i < 4; ++i) {
+        std::uint16_t two[2];
+        for (int j = 0; j < 2; ++j) std::memcpy(&two[j], static_cast<const unsigned char*>(rows[8 * i + lane % 4 * 2 + j]) + lane / 4 * 2, 2);
+        tiles[i] = two[0] | static_cast<std::uint32_t>(two[1]) << 16;
+    }
+}
+inline void multiply_add(const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1, float (&c)[4], Site at = Site::current()) {
+    struct Parts {
+        std::uint32_t a[4], b[2];
+    };
+    const auto parts = emulated::lanes(Parts{{a[0], a[1], a[2], a[3]}, {b0, b1}}, at);
+    const int lane = emulated::place.thread & 31;
+    const auto half_of = [](std::uint32_t two, int i) { return half_to_float(static_cast<std::uint16_t>(i == 0 ? two : two >> 16)); };
+    for (int i = 0; i < 4; ++i) {
+        const int row = lane / 4, column = lane % 4 * 2 + i % 2;
+        for (int k = 0; k < 16; ++k) {
+            const float left = half_of(parts[row * 4 + k % 8 / 2].a[i / 2 + k / 8 * 2], k % 2);
+            const float right = half_of(parts[column * 4 + k % 8 / 2].b[k / 8], k % 2);
+            c[i] += left * right;
+        }
+    }
+}
+inline std::uint32_t pack_halves(float low, float high) { return float_to_half(low) | static_cast<std::uint32_t>(float_to_half(high)) << 16; }
+float fast_exp2(float x);
+
 }  // namespace headroom::device

@@ -213,6 +213,7 @@ const unsigned char* exchange(const void* mine, std::size_t bytes, Site at) {
 float fma(float a, float b, float c) { return cpu::fma(a, b, c); }
 float rint(float x) { return std::rint(x); }
 float sqrt(float x) { return std::sqrt(x); }
+float fast_exp2(float x) { return std::exp2(x); }
 float half_to_float(std::uint16_t half) { return cpu::half_to_float(half); }
 std::uint16_t float_to_half(float value) { return cpu::float_to_half(value); }
 

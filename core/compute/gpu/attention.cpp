@@ -1,3 +1,5 @@
+#include <charconv>
+
 #include "core/compute/gpu/ops.h"
 
 namespace headroom::kernels {
@@ -10,6 +12,15 @@ constexpr unsigned threads = 256;
 unsigned shared_bytes(int at_once, int group) {
     const int chunk = at_once * 256 * 2 * 4, combination = group * 32 * 2 * 4;
     return static_cast<unsigned>(chunk > combination ? chunk : combination);
+}
+
+// As kernels/half_tiles.h.
+bool has_half_tiles(const gpu::DeviceInfo& device) {
+    constexpr std::string_view prefix = "sm_";
+    if (!device.architecture.starts_with(prefix)) return false;
+    int capability = 0;
+    std::from_chars(device.architecture.data() + prefix.size(), device.architecture.data() + device.architecture.size(), capability);
+    return capability >= 80;
 }
 
 Result<> check(const char* kernel, std::int32_t heads, const KvPool& pool) {
@@ -62,6 +73,20 @@ Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
     const int group = arguments.heads / arguments.pool.kv_heads;
     const int tokens = kPrefillRows / group;
     const gpu::Grid grid{static_cast<unsigned>((arguments.tokens + tokens - 1) / tokens), static_cast<unsigned>(arguments.pool.kv_heads)};
+    const int width = arguments.pool.head_dim;
+    if (has_half_tiles(queue.kernels.device()) && width == arguments.pool.head_dim_v) {
+        const auto on_tiles = [&](Kernel kernel, std::int32_t keys) {
+            const auto bytes = static_cast<unsigned>(2 * 2 * keys * (width + 8) * 2);  // two tiles each of K and V, rows 16 bytes apart
+            return queue.kernels.launch(kernel, grid, {threads}, bytes, queue.stream, arguments);
+        };
+        switch (width) {
+            case 64: return on_tiles(Kernel::attention_prefill_64, kPrefillKeys<64>);
+            case 96: return on_tiles(Kernel::attention_prefill_96, kPrefillKeys<96>);
+            case 128: return on_tiles(Kernel::attention_prefill_128, kPrefillKeys<128>);
+            case 256: return on_tiles(Kernel::attention_prefill_256, kPrefillKeys<256>);
+            default: break;
+        }
+    }
     return queue.kernels.launch(Kernel::attention_prefill, grid, {threads}, shared_bytes(4, 1), queue.stream, arguments);
 }
 
