@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <numeric>
 
 #include "core/compute/cpu/ops.h"
@@ -47,11 +48,13 @@ cpu::Matrix matrix(const kernels::Matrix& w) {
     return {static_cast<gguf::TensorType>(w.type), reinterpret_cast<const std::byte*>(w.data), w.rows, w.cols, w.row_bytes};
 }
 
-void embed_rows(const EmbedArguments& a) {
+}  // namespace
+
+void run(std::string_view, const EmbedArguments& a) {
     for (std::int32_t t = 0; t < a.count; ++t) cpu::dequantize_row(matrix(a.table), a.tokens[t], a.x + std::int64_t(t) * a.table.cols);
 }
 
-void norm_rows(const NormArguments& a) {
+void run(std::string_view, const NormArguments& a) {
     std::vector<float> row(static_cast<std::size_t>(a.n));
     for (std::int32_t i = 0; i < a.count; ++i) {
         const float* x = a.x + std::int64_t(a.rows ? a.rows[i] : i) * a.n;
@@ -65,7 +68,7 @@ void norm_rows(const NormArguments& a) {
     }
 }
 
-void swiglu_rows(const SwigluArguments& a) {
+void run(std::string_view, const SwigluArguments& a) {
     std::vector<float> row(static_cast<std::size_t>(a.n));
     for (std::int64_t i = 0; i < a.rows; ++i) {
         cpu::swiglu(OneThread(), a.gate + i * a.n, a.up + i * a.n, 1, a.n, a.n, row.data());
@@ -73,6 +76,8 @@ void swiglu_rows(const SwigluArguments& a) {
         store_forms(row.data(), a.n, i, a.groups_256, a.groups_32);
     }
 }
+
+namespace {
 
 // The pages of a session up to a position, as the operators take them. Pages that lie before `first` are not looked at.
 struct Pages {
@@ -92,7 +97,9 @@ struct Pages {
     cpu::KvView view;
 };
 
-void head_rows(const HeadArguments& a) {
+}  // namespace
+
+void run(std::string_view, const HeadArguments& a) {
     const std::int64_t dim = a.pool.head_dim, q_width = a.heads * dim, k_width = a.pool.kv_heads * dim;
     const std::int64_t v_width = std::int64_t(a.pool.kv_heads) * a.pool.head_dim_v;
     std::vector<float> k(static_cast<std::size_t>(k_width));
@@ -113,8 +120,8 @@ void head_rows(const HeadArguments& a) {
     }
 }
 
-// Both attention kernels: prefill's may differ from this within its tolerance.
-void attention(const AttentionArguments& a) {
+// Also for prefill, which may differ from this within its tolerance.
+void run(std::string_view, const AttentionArguments& a) {
     const std::int64_t q_width = std::int64_t(a.heads) * a.pool.head_dim, out_width = std::int64_t(a.heads) * a.pool.head_dim_v;
     for (std::int32_t t = 0; t < a.tokens;) {
         // Neighbouring positions of one session go together.
@@ -130,11 +137,11 @@ void attention(const AttentionArguments& a) {
     }
 }
 
-void argmax_rows(const ArgmaxArguments& a) {
+void run(std::string_view, const ArgmaxArguments& a) {
     for (std::int64_t row = 0; row < a.rows; ++row) a.out[row] = static_cast<std::int32_t>(cpu::argmax(a.x + row * a.n, a.n));
 }
 
-void top_rows(const TopArguments& a) {
+void run(std::string_view, const TopArguments& a) {
     std::vector<std::int32_t> ids(static_cast<std::size_t>(a.n));
     for (std::int64_t row = 0; row < a.rows; ++row) {
         const float* x = a.x + row * a.n;
@@ -147,31 +154,29 @@ void top_rows(const TopArguments& a) {
     }
 }
 
-void hand_over(const HandOverArguments& a) {
+void run(std::string_view, const HandOverArguments& a) {
     std::copy_n(a.x, std::int64_t(a.tokens) * a.width, a.host_x);
     std::copy_n(a.chosen, std::int64_t(a.tokens) * a.used, a.host_chosen);
     std::atomic_ref(*a.flag).store(++*a.counter, std::memory_order_release);
 }
 
-void await_host(const AwaitArguments& a) {
+void run(std::string_view, const AwaitArguments& a) {
     const std::atomic_ref flag(*const_cast<std::uint32_t*>(a.flag));
     while (flag.load(std::memory_order_acquire) < *a.counter) std::this_thread::yield();
 }
 
-}  // namespace
-
 void register_model_kernels(Simulator& simulator) {
-    Registered<embed_rows>::with_name(simulator, "headroom_embed_rows");
-    Registered<norm_rows>::with_name(simulator, "headroom_norm_rows");
-    Registered<swiglu_rows>::with_name(simulator, "headroom_swiglu_rows");
-    Registered<head_rows>::with_name(simulator, "headroom_head_rows");
-    Registered<attention>::with_name(simulator, "headroom_attention_rows");
-    Registered<attention>::with_name(simulator, "headroom_attention_prefill");
-    Registered<argmax_rows>::with_name(simulator, "headroom_argmax_rows");
-    Registered<top_rows>::with_name(simulator, "headroom_top_rows");
-    Registered<hand_over>::with_name(simulator, "headroom_hand_over");
-    Registered<await_host>::with_name(simulator, "headroom_await_host");
-    register_product_kernels(simulator);
+#define SIM_REGISTER(name, arguments)                                            \
+    simulator.register_kernel(                                                   \
+        "headroom_" #name,                                                       \
+        [](const SimLaunch*, void** parameters) {                                \
+            arguments a;                                                         \
+            std::memcpy(&a, parameters[0], sizeof a);                            \
+            run(#name, a);                                                       \
+        },                                                                       \
+        {sizeof(arguments)});
+    HR_KERNELS(SIM_REGISTER)
+#undef SIM_REGISTER
 }
 
 }  // namespace sim

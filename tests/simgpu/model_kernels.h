@@ -3,7 +3,7 @@
 // The kernels of HR_KERNELS as the CPU operators of the same names (core/compute/cpu, compiled into the simulator): the whole engine runs on
 // a simulated card, with the same words. Each reads its arguments from the structures of kernels/arguments.h only, as the device code does.
 
-#include <cstring>
+#include <string_view>
 
 #include "core/base/thread_pool.h"
 #include "core/compute/cpu/activations_storage.h"
@@ -12,19 +12,6 @@
 #include "tests/simgpu/simulator.h"
 
 namespace sim {
-
-// Registers `kernel`, which takes one structure.
-template <auto kernel>
-struct Registered;
-template <class Arguments, void (*kernel)(const Arguments&)>
-struct Registered<kernel> {
-    static void run(const SimLaunch*, void** parameters) {
-        Arguments arguments;
-        std::memcpy(&arguments, parameters[0], sizeof arguments);
-        kernel(arguments);
-    }
-    static void with_name(Simulator& simulator, const char* name) { simulator.register_kernel(name, run, {sizeof(Arguments)}); }
-};
 
 // A row of activations becomes row `row` of a quantized array, in each form that is there.
 void store_forms(const float* x, std::int64_t n, std::int64_t row, const headroom::kernels::Quantized& groups_256,
@@ -36,7 +23,27 @@ struct OneThread {
     operator headroom::ThreadPool&() { return pool; }  // NOLINT(google-explicit-constructor): a parameter
 };
 
-void register_model_kernels(Simulator& simulator);    // all of them
-void register_product_kernels(Simulator& simulator);  // those of product_kernels.cpp: products, router, experts
+// The operators. name: the kernel's, for the few that share a structure: the variants of one operator are all the same here.
+void run(std::string_view name, const headroom::kernels::EmbedArguments& a);
+void run(std::string_view name, const headroom::kernels::NormArguments& a);
+void run(std::string_view name, const headroom::kernels::SwigluArguments& a);
+void run(std::string_view name, const headroom::kernels::HeadArguments& a);
+void run(std::string_view name, const headroom::kernels::AttentionArguments& a);
+void run(std::string_view name, const headroom::kernels::ArgmaxArguments& a);
+void run(std::string_view name, const headroom::kernels::TopArguments& a);
+void run(std::string_view name, const headroom::kernels::HandOverArguments& a);
+void run(std::string_view name, const headroom::kernels::AwaitArguments& a);
+// product_kernels.cpp
+void run(std::string_view name, const headroom::kernels::ProductArguments& a);
+void run(std::string_view name, const headroom::kernels::ProductTilesArguments& a);
+void run(std::string_view name, const headroom::kernels::RouterArguments& a);
+void run(std::string_view name, const headroom::kernels::ChooseArguments& a);
+void run(std::string_view name, const headroom::kernels::ExpertsGateUpArguments& a);
+void run(std::string_view name, const headroom::kernels::ExpertsDownArguments& a);
+void run(std::string_view name, const headroom::kernels::GroupArguments& a);
+void run(std::string_view name, const headroom::kernels::ExpertsTilesArguments& a);
+void run(std::string_view name, const headroom::kernels::CombineArguments& a);
+
+void register_model_kernels(Simulator& simulator);
 
 }  // namespace sim

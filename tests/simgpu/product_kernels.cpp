@@ -1,6 +1,8 @@
 // Products on the simulated card.
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 #include "core/compute/cpu/ops.h"
 #include "core/compute/cpu/product.h"
@@ -105,6 +107,24 @@ cpu::Matrix matrix(const kernels::Matrix& w) {
     return {static_cast<TensorType>(w.type), reinterpret_cast<const std::byte*>(w.data), w.rows, w.cols, w.row_bytes};
 }
 
+// The type at the end of a kernel's name.
+TensorType type_of(std::string_view name) {
+#define SIM_TYPE(type) {#type, TensorType::type}
+    static constexpr std::pair<std::string_view, TensorType> types[] = {
+        SIM_TYPE(q4_0), SIM_TYPE(q4_1), SIM_TYPE(q5_0), SIM_TYPE(q5_1), SIM_TYPE(q8_0), SIM_TYPE(q2_k),
+        SIM_TYPE(q3_k), SIM_TYPE(q4_k), SIM_TYPE(q5_k), SIM_TYPE(q6_k), SIM_TYPE(iq4_nl), SIM_TYPE(iq4_xs)};
+#undef SIM_TYPE
+    const auto found = std::ranges::find_if(types, [&](const auto& type) { return name.ends_with(type.first); });
+    if (found == std::end(types)) std::abort();  // a new type is missing above
+    return found->second;
+}
+
+bool is_here(const ExpertAddresses& expert) { return expert.gate || expert.up || expert.down; }
+
+cpu::Matrix matrix(const std::uint8_t* data, std::uint32_t type, std::int32_t rows, std::int32_t cols, std::uint32_t row_bytes) {
+    return {static_cast<TensorType>(type), reinterpret_cast<const std::byte*>(data), rows, cols, row_bytes};
+}
+
 // The products of a call with rows that hold what they need.
 void multiply(const Rows& x, const Target* targets, std::int32_t count, bool swiglu) {
     const std::int64_t tokens = x.storage.tokens;
@@ -131,8 +151,15 @@ void multiply(const Rows& x, const Target* targets, std::int32_t count, bool swi
     }
 }
 
-void product_row(const ProductArguments& a) {
+}  // namespace
+
+void run(std::string_view name, const ProductArguments& a) {
     const std::int64_t cols = a.targets[0].w.cols;
+    if (name != "product_row") {
+        Rows x(a.tokens, cols, a.x);
+        for (std::int32_t i = 0; i < a.target_count; ++i) x.take_for(static_cast<TensorType>(a.targets[i].w.type), a.groups_256, a.groups_32);
+        return multiply(x, a.targets, a.target_count, a.swiglu != 0);
+    }
     std::vector<float> row(a.x, a.x + cols);
     if (a.norm) cpu::rms_norm(OneThread(), a.x, 1, cols, cols, a.norm, a.epsilon, row.data());
     Rows x(1, cols, row.data());
@@ -140,19 +167,13 @@ void product_row(const ProductArguments& a) {
     multiply(x, a.targets, a.target_count, a.swiglu != 0);
 }
 
-void product_rows(const ProductArguments& a) {
-    Rows x(a.tokens, a.targets[0].w.cols, a.x);
-    for (std::int32_t i = 0; i < a.target_count; ++i) x.take_for(static_cast<TensorType>(a.targets[i].w.type), a.groups_256, a.groups_32);
-    multiply(x, a.targets, a.target_count, a.swiglu != 0);
-}
-
-void product_tiles(const ProductTilesArguments& a) {
+void run(std::string_view, const ProductTilesArguments& a) {
     Rows x(a.tokens, a.target.w.cols, nullptr);
     x.take_for(static_cast<TensorType>(a.target.w.type), a.x, a.x);
     multiply(x, &a.target, 1, false);
 }
 
-void router_row(const RouterArguments& a) {
+void run(std::string_view, const RouterArguments& a) {
     const std::int64_t width = a.w.cols;
     cpu::rms_norm(OneThread(), a.x, 1, width, width, a.norm, a.epsilon, a.normed);
     store_forms(a.normed, width, 0, a.groups_256, a.groups_32);
@@ -162,17 +183,11 @@ void router_row(const RouterArguments& a) {
     cpu::route(a.scores, 1, a.w.rows, a.used, a.normalize != 0, a.chosen, a.shares);
 }
 
-void choose_experts(const ChooseArguments& a) {
+void run(std::string_view, const ChooseArguments& a) {
     cpu::route(a.scores, a.tokens, a.experts, a.used, a.normalize != 0, a.chosen, a.shares);
 }
 
-bool is_here(const ExpertAddresses& expert) { return expert.gate || expert.up || expert.down; }
-
-cpu::Matrix matrix(const std::uint8_t* data, std::uint32_t type, std::int32_t rows, std::int32_t cols, std::uint32_t row_bytes) {
-    return {static_cast<TensorType>(type), reinterpret_cast<const std::byte*>(data), rows, cols, row_bytes};
-}
-
-void experts_gate_up(const ExpertsGateUpArguments& a) {
+void run(std::string_view, const ExpertsGateUpArguments& a) {
     const ExpertShape& s = a.shape;
     Rows x(a.tokens, s.width, a.x);
     x.take_for(static_cast<TensorType>(s.gate_type), a.groups_256, a.groups_32);
@@ -189,7 +204,7 @@ void experts_gate_up(const ExpertsGateUpArguments& a) {
     }
 }
 
-void experts_down(const ExpertsDownArguments& a) {
+void run(std::string_view, const ExpertsDownArguments& a) {
     const ExpertShape& s = a.shape;
     const std::int64_t choices = std::int64_t(a.tokens) * s.used;
     std::vector<float> kept(a.outputs ? 0 : static_cast<std::size_t>(choices * s.width));
@@ -206,7 +221,7 @@ void experts_down(const ExpertsDownArguments& a) {
     if (!a.outputs) cpu::combine_experts(OneThread(), a.x, s.width, rows.data(), a.shares, a.tokens, s.used, s.width);
 }
 
-void group_rows(const GroupArguments& a) {
+void run(std::string_view, const GroupArguments& a) {
     std::fill_n(a.offsets, a.experts + 1, 0);
     for (std::int32_t i = 0; i < a.choices; ++i) ++a.offsets[a.chosen[i] + 1];
     for (std::int32_t e = 0; e < a.experts; ++e) a.offsets[e + 1] += a.offsets[e];
@@ -214,8 +229,8 @@ void group_rows(const GroupArguments& a) {
     for (std::int32_t i = 0; i < a.choices; ++i) a.rows[next[static_cast<std::size_t>(a.chosen[i])]++] = i;
 }
 
-template <TensorType type>
-void experts_tiles(const ExpertsTilesArguments& a) {
+void run(std::string_view name, const ExpertsTilesArguments& a) {
+    const TensorType type = type_of(name);
     Rows x((a.choices + a.divisor - 1) / a.divisor, a.cols, nullptr);
     x.take_for(type, a.x, a.x);
     std::vector<std::int32_t> tokens;
@@ -232,42 +247,13 @@ void experts_tiles(const ExpertsTilesArguments& a) {
     }
 }
 
-void combine_rows(const CombineArguments& a) {
+void run(std::string_view, const CombineArguments& a) {
     const std::int64_t choices = std::int64_t(a.tokens) * a.used;
     std::vector<const float*> rows(static_cast<std::size_t>(choices));
     for (std::int64_t c = 0; c < choices; ++c) {
         rows[static_cast<std::size_t>(c)] = (is_here(a.table[a.chosen[c]]) ? a.outputs : a.host_outputs) + c * a.n;
     }
     cpu::combine_experts(OneThread(), a.x, a.n, rows.data(), a.shares, a.tokens, a.used, a.n);
-}
-
-}  // namespace
-
-void register_product_kernels(Simulator& simulator) {
-    Registered<product_row>::with_name(simulator, "headroom_product_row");
-    Registered<product_rows>::with_name(simulator, "headroom_product_rows");
-    Registered<router_row>::with_name(simulator, "headroom_router_row");
-    Registered<choose_experts>::with_name(simulator, "headroom_choose_experts");
-    Registered<experts_gate_up>::with_name(simulator, "headroom_experts_gate_up");
-    Registered<experts_down>::with_name(simulator, "headroom_experts_down");
-    Registered<group_rows>::with_name(simulator, "headroom_group_rows");
-    Registered<combine_rows>::with_name(simulator, "headroom_combine_rows");
-#define SIM_TYPE(type)                                                                          \
-    Registered<product_tiles>::with_name(simulator, "headroom_product_tiles_" #type);           \
-    Registered<experts_tiles<TensorType::type>>::with_name(simulator, "headroom_experts_tiles_" #type);
-    SIM_TYPE(q4_0)
-    SIM_TYPE(q4_1)
-    SIM_TYPE(q5_0)
-    SIM_TYPE(q5_1)
-    SIM_TYPE(q8_0)
-    SIM_TYPE(q2_k)
-    SIM_TYPE(q3_k)
-    SIM_TYPE(q4_k)
-    SIM_TYPE(q5_k)
-    SIM_TYPE(q6_k)
-    SIM_TYPE(iq4_nl)
-    SIM_TYPE(iq4_xs)
-#undef SIM_TYPE
 }
 
 }  // namespace sim
