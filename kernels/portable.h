@@ -39,8 +39,14 @@
 // HR_KERNEL_OF(…, blocks): registers are limited so that a multiprocessor can hold so many blocks.
 #if defined(HR_HIP)
 #define HR_KERNEL_OF(name, Arguments, threads, blocks) HR_KERNEL(name, Arguments, threads)
-#define HR_KERNEL(name, Arguments, threads) \
-    extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(1, threads))) void headroom_##name(const headroom::kernels::Arguments a)
+// The arguments are read where the driver put them: a parameter by value would be copied to the thread's own memory wherever code indexes
+// or points into it.
+#define HR_KERNEL(name, Arguments, threads)                                                                                            \
+    static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a);                                                       \
+    extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(1, threads))) void headroom_##name(const headroom::kernels::Arguments) { \
+        body_of_##name(*(const headroom::kernels::Arguments*)__builtin_amdgcn_kernarg_segment_ptr());                                  \
+    }                                                                                                                                  \
+    static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a)
 #else
 #define HR_KERNEL(name, Arguments, threads) HR_KERNEL_OF(name, Arguments, threads, 1)
 #define HR_KERNEL_OF(name, Arguments, threads, blocks) \

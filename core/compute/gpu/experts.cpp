@@ -1,0 +1,88 @@
+#include "core/compute/gpu/shapes.h"
+
+namespace headroom::kernels {
+namespace {
+
+constexpr std::int32_t most_experts = 512;  // kMostExperts and kMostUsed of experts.cu
+constexpr std::int32_t most_used = 16;
+
+Result<> check_choice(const char* kernel, std::int32_t experts, std::int32_t used) {
+    if (experts < 1 || experts > most_experts || used < 1 || used > most_used || used > experts) {
+        return fail(ErrorKind::invalid_argument, "{}: {} of {} experts; it takes up to {} of up to {}", kernel, used, experts, most_used, most_experts);
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<> router_row(Queue queue, const RouterArguments& arguments) {
+    HR_CHECK(check_choice("router_row", arguments.w.rows, arguments.used));
+    HR_CHECK(check_matrix("router_row", arguments.w.type, arguments.w.rows, arguments.w.cols));
+    const auto n = static_cast<unsigned>(arguments.w.cols);
+    const std::uint32_t form = form_of(arguments.w.type);
+    const unsigned shared = round_up(n * 4) + (form == kFormFloats ? 0 : quantized_bytes(n, 32));
+    const unsigned blocks = blocks_for(queue, (arguments.w.rows + 1) / 2, 1, 1);
+    return queue.kernels.launch(Kernel::router_row, {blocks}, {256}, shared, queue.stream, arguments);
+}
+
+Result<> choose_experts(Queue queue, const ChooseArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
+    HR_CHECK(check_choice("choose_experts", arguments.experts, arguments.used));
+    const auto threads = static_cast<unsigned>((arguments.experts + 31) / 32 * 32);
+    return queue.kernels.launch(Kernel::choose_experts, {static_cast<unsigned>(arguments.tokens)}, {threads}, 0, queue.stream, arguments);
+}
+
+Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
+    const ExpertShape& shape = arguments.shape;
+    HR_CHECK(check_choice("experts_gate_up", shape.experts, shape.used));
+    HR_CHECK(check_matrix("experts_gate_up", shape.gate_type, shape.hidden, shape.width));
+    HR_CHECK(check_matrix("experts_gate_up", shape.up_type, shape.hidden, shape.width));
+    constexpr unsigned threads = 256;
+    const std::int64_t units = std::int64_t{arguments.tokens} * shape.used * shape.hidden;
+    const unsigned blocks = blocks_for(queue, units, threads / 32, 3);
+    return queue.kernels.launch(Kernel::experts_gate_up, {blocks}, {threads}, 0, queue.stream, arguments);
+}
+
+Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
+    const ExpertShape& shape = arguments.shape;
+    HR_CHECK(check_choice("experts_down", shape.experts, shape.used));
+    HR_CHECK(check_matrix("experts_down", shape.down_type, shape.width, shape.hidden));
+    const auto used = static_cast<unsigned>(shape.used), width = static_cast<unsigned>(shape.width), n = static_cast<unsigned>(shape.hidden);
+    const unsigned warps = 16 / used * used;
+    // As many rows to a block as give each multiprocessor one block, and the warps of a rank at least a pair of rows each.
+    const unsigned pairs_for_all = (width + 2 * multiprocessors(queue) - 1) / (2 * multiprocessors(queue));
+    const unsigned rows = 2 * std::clamp(pairs_for_all, warps / used, 64U);
+    const unsigned blocks = (width + rows - 1) / rows;
+    // The kernel's own rows to a block, from the number of blocks.
+    const unsigned rows_of_block = (width + 2 * blocks - 1) / (2 * blocks) * 2;
+    const std::uint32_t form = form_of(shape.down_type);
+    const unsigned shared = round_up(used * rows_of_block * 4) + (form == kFormFloats ? 0 : quantized_bytes(used * n, 32));
+    const gpu::Grid grid{blocks, static_cast<unsigned>(arguments.tokens)};
+    return queue.kernels.launch(Kernel::experts_down, grid, {warps * 32}, shared, queue.stream, arguments);
+}
+
+Result<> group_rows(Queue queue, const GroupArguments& arguments) {
+    if (arguments.experts < 1 || arguments.choices < 0) {
+        return fail(ErrorKind::invalid_argument, "group_rows: {} choices of {} experts", arguments.choices, arguments.experts);
+    }
+    const auto threads = static_cast<unsigned>(std::clamp((arguments.choices + 31) / 32, 1, 32) * 32);
+    return queue.kernels.launch(Kernel::group_rows, {static_cast<unsigned>(arguments.experts)}, {threads}, 0, queue.stream, arguments);
+}
+
+Result<> combine_rows(Queue queue, const CombineArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
+    const gpu::Grid grid{static_cast<unsigned>((arguments.n + 255) / 256), static_cast<unsigned>(arguments.tokens)};
+    return queue.kernels.launch(Kernel::combine_rows, grid, {256}, 0, queue.stream, arguments);
+}
+
+Result<> hand_over(Queue queue, const HandOverArguments& arguments) {
+    return queue.kernels.launch(Kernel::hand_over, {1}, {1024}, 0, queue.stream, arguments);
+}
+
+Result<> await_host(Queue queue, const AwaitArguments& arguments) {
+    return queue.kernels.launch(Kernel::await_host, {1}, {32}, 0, queue.stream, arguments);
+}
+
+}  // namespace headroom::kernels

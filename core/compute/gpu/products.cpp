@@ -1,0 +1,60 @@
+#include "core/compute/gpu/shapes.h"
+
+namespace headroom::kernels {
+namespace {
+
+constexpr unsigned row_threads = 512;
+constexpr unsigned rows_threads = 256;
+
+// Pairs of rows, as find_unit of products.cu counts them.
+std::int64_t units(const ProductArguments& arguments) {
+    if (arguments.swiglu) return arguments.targets[0].w.rows;
+    std::int64_t count = 0;
+    for (std::int32_t i = 0; i < arguments.target_count; ++i) count += (arguments.targets[i].w.rows + 1) / 2;
+    return count;
+}
+
+Result<> check(const char* kernel, const ProductArguments& arguments) {
+    if (arguments.target_count < 1 || arguments.target_count > 3 || (arguments.swiglu && arguments.target_count != 2)) {
+        return fail(ErrorKind::invalid_argument, "{}: {} matrices{}; it takes one to three, or a gate and an up matrix", kernel, arguments.target_count,
+                    arguments.swiglu ? " with SwiGLU" : "");
+    }
+    const Matrix& first = arguments.targets[0].w;
+    for (std::int32_t i = 0; i < arguments.target_count; ++i) {
+        const Matrix& w = arguments.targets[i].w;
+        HR_CHECK(check_matrix(kernel, w.type, w.rows, w.cols));
+        if (w.cols != first.cols || (arguments.swiglu && w.rows != first.rows)) {
+            return fail(ErrorKind::invalid_argument, "{}: matrices of {} x {} and {} x {} do not go together", kernel, first.rows, first.cols, w.rows,
+                        w.cols);
+        }
+        if ((arguments.forms & form_of(w.type)) == 0) {
+            return fail(ErrorKind::invalid_argument, "{}: the activations are not given in the form that {} needs", kernel,
+                        gguf::find_type(w.type)->name);
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<> product_row(Queue queue, const ProductArguments& arguments) {
+    HR_CHECK(check("product_row", arguments));
+    if (arguments.tokens != 1) return fail(ErrorKind::invalid_argument, "product_row takes one token; there are {}", arguments.tokens);
+    const auto n = static_cast<unsigned>(arguments.targets[0].w.cols);
+    unsigned shared = 0;
+    if ((arguments.forms & kFormFloats) && arguments.norm) shared += round_up(n * 4);
+    if (arguments.forms & kForm256) shared += quantized_bytes(n, 256);
+    if (arguments.forms & kForm32) shared += quantized_bytes(n, 32);
+    const unsigned blocks = blocks_for(queue, units(arguments), row_threads / 32, 2);
+    return queue.kernels.launch(Kernel::product_row, {blocks}, {row_threads}, shared, queue.stream, arguments);
+}
+
+Result<> product_rows(Queue queue, const ProductArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
+    HR_CHECK(check("product_rows", arguments));
+    const auto passes = static_cast<unsigned>((arguments.tokens + 7) / 8);
+    const unsigned blocks = blocks_for(queue, units(arguments), rows_threads / 32, 2);
+    return queue.kernels.launch(Kernel::product_rows, {blocks, passes}, {rows_threads}, 0, queue.stream, arguments);
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,46 @@
+#pragma once
+
+// What launches of products need to know of shapes. For the files of this folder.
+
+#include <algorithm>
+
+#include "core/compute/gpu/ops.h"
+
+namespace headroom::kernels {
+
+// The form of the activations that products with this type read (kFormFloats, …); 0 for a type that no kernel can compute with.
+[[nodiscard]] inline std::uint32_t form_of(std::uint32_t type) noexcept {
+    const gguf::TypeInfo* info = gguf::find_type(type);
+    if (info == nullptr || !info->supported) return 0;
+    return info->block_elements == 256 ? kForm256 : info->block_elements == 32 ? kForm32 : kFormFloats;
+}
+
+// Nothing, or why the matrix cannot be multiplied with rows of `cols` elements.
+[[nodiscard]] inline Result<> check_matrix(const char* kernel, std::uint32_t type, std::int32_t rows, std::int32_t cols) {
+    const std::uint32_t form = form_of(type);
+    if (form == 0) return fail(ErrorKind::invalid_argument, "{}: there are no products with weights of type number {}", kernel, type);
+    const auto elements = static_cast<std::int32_t>(gguf::find_type(type)->block_elements);
+    if (rows < 1 || cols < 1 || cols % elements != 0) {
+        return fail(ErrorKind::invalid_argument, "{}: a matrix of {} rows of {} elements is not whole blocks of {}", kernel, rows, cols, elements);
+    }
+    return {};
+}
+
+[[nodiscard]] inline unsigned round_up(unsigned bytes) noexcept { return (bytes + 15) / 16 * 16; }
+
+// Bytes of shared memory for the quantized form of `elements` elements: codes, scales, sums; each begins at a multiple of 16.
+[[nodiscard]] inline unsigned quantized_bytes(unsigned elements, unsigned group) noexcept {
+    return round_up(elements) + round_up(elements / group * 4) + round_up(elements / 16 * 2);
+}
+
+[[nodiscard]] inline unsigned multiprocessors(Queue queue) noexcept {
+    return static_cast<unsigned>(std::max(1, queue.kernels.device().multiprocessors));
+}
+
+// Blocks for `units` pieces of work, one to a warp: no more than fill the device, where each warp goes on to further ones.
+[[nodiscard]] inline unsigned blocks_for(Queue queue, std::int64_t units, unsigned warps, unsigned per_multiprocessor) noexcept {
+    const std::int64_t blocks = (units + warps - 1) / warps;
+    return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, std::int64_t{multiprocessors(queue)} * per_multiprocessor));
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,283 @@
+#include <QTest>
+
+#include <numeric>
+
+#include "core/compute/cpu/ops.h"
+#include "tests/compute/random_data.h"
+#include "tests/kernels/quantized_rows.h"
+
+using namespace headroom;
+using namespace headroom::test;
+using kernels::ExpertAddresses;
+
+namespace {
+
+const Layout& layout(const char* name) {
+    return *std::ranges::find_if(layouts(), [&](const Layout& l) { return !std::strcmp(l.name, name); });
+}
+
+// A layer of experts, here and on the device; those in `absent` have no addresses.
+struct Experts {
+    Experts(KernelDevice& device, const Layout& gate_type, const Layout& up_type, const Layout& down_type, std::int32_t count, std::int32_t width,
+            std::int32_t hidden, const std::vector<int>& absent, Random& random)
+        : table(device, static_cast<std::size_t>(count)) {
+        std::vector<ExpertAddresses> addresses;
+        for (std::int32_t e = 0; e < count; ++e) {
+            gate.push_back(std::make_unique<Weights>(device, gate_type, hidden, width, random));
+            up.push_back(std::make_unique<Weights>(device, up_type, hidden, width, random));
+            down.push_back(std::make_unique<Weights>(device, down_type, width, hidden, random));
+            here.push_back(std::ranges::find(absent, e) == absent.end());
+            addresses.push_back(here.back() ? ExpertAddresses{gate.back()->matrix().data, up.back()->matrix().data, down.back()->matrix().data}
+                                            : ExpertAddresses{});
+        }
+        table.write(addresses);
+        shape = {.gate_type = gate[0]->matrix().type,
+                 .up_type = up[0]->matrix().type,
+                 .down_type = down[0]->matrix().type,
+                 .gate_row_bytes = gate[0]->matrix().row_bytes,
+                 .up_row_bytes = up[0]->matrix().row_bytes,
+                 .down_row_bytes = down[0]->matrix().row_bytes,
+                 .experts = count,
+                 .used = 0,
+                 .width = width,
+                 .hidden = hidden};
+    }
+    std::vector<std::unique_ptr<Weights>> gate, up, down;
+    std::vector<bool> here;
+    Array<ExpertAddresses> table;
+    kernels::ExpertShape shape;
+};
+
+// `used` different experts for each token.
+std::vector<std::int32_t> choices(std::int64_t tokens, std::int32_t used, std::int32_t experts, Random& random) {
+    std::vector<std::int32_t> all(static_cast<std::size_t>(experts)), out;
+    std::iota(all.begin(), all.end(), 0);
+    for (std::int64_t t = 0; t < tokens; ++t) {
+        for (std::int32_t i = 0; i < used; ++i) std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i + random.below(experts - i))]);
+        out.insert(out.end(), all.begin(), all.begin() + used);
+    }
+    return out;
+}
+
+std::vector<float> row(const std::vector<float>& values, std::size_t number, std::size_t n) {
+    return {values.begin() + static_cast<std::ptrdiff_t>(number * n), values.begin() + static_cast<std::ptrdiff_t>((number + 1) * n)};
+}
+
+}  // namespace
+
+class TestKernelExperts : public QObject {
+    Q_OBJECT
+private slots:
+    void initTestCase_data() { KernelDevice::list(); }
+
+    void theRouterChoosesAsTheCpu() {
+        auto& device = KernelDevice::chosen();
+        Random random(1);
+        struct Case {
+            const char* type;
+            std::int32_t experts, used, width;
+            bool normalize;
+        };
+        for (const Case& c : {Case{"F32", 128, 8, 512, true}, Case{"F16", 5, 5, 256, false}, Case{"Q8_0", 32, 4, 768, true},
+                              Case{"Q6_K", 65, 16, 256, true}, Case{"BF16", 1, 1, 256, true}}) {
+            const Weights w(device, layout(c.type), c.experts, c.width, random);
+            const auto values = random.values(c.width), weight = random.values(c.width);
+            std::vector<float> normed(values.size());
+            cpu::reference::rms_norm(values.data(), c.width, weight.data(), 1e-5F, normed.data());
+            const Rows x(device, normed, 1, c.width);
+            const Array<float> there(device, values), norm(device, weight), out(device, values.size()), scores(device, std::size_t(c.experts));
+            const Array<std::int8_t> codes_256(device, values.size()), codes_32(device, values.size());
+            const Array<float> scales_256(device, values.size() / 256), scales_32(device, values.size() / 32);
+            const Array<std::int16_t> sums_256(device, values.size() / 16), sums_32(device, values.size() / 16);
+            const Array<std::int32_t> chosen(device, std::size_t(c.used)), ticket(device, std::vector<std::int32_t>{0});
+            const Array<float> shares(device, std::size_t(c.used));
+            for (int turn = 0; turn < 2; ++turn) {
+                REQUIRE(kernels::router_row(device.queue(), {.w = w.matrix(),
+                                                             .x = there.data(),
+                                                             .norm = norm.data(),
+                                                             .epsilon = 1e-5F,
+                                                             .used = c.used,
+                                                             .normalize = c.normalize,
+                                                             .normed = out.data(),
+                                                             .groups_256 = {codes_256.data(), scales_256.data(), sums_256.data()},
+                                                             .groups_32 = {codes_32.data(), scales_32.data(), sums_32.data()},
+                                                             .scores = scores.data(),
+                                                             .chosen = chosen.data(),
+                                                             .shares = shares.data(),
+                                                             .ticket = ticket.data()}));
+                const auto expected = x.product(w.here.matrix);
+                std::vector<std::int32_t> experts(static_cast<std::size_t>(c.used));
+                std::vector<float> weights(experts.size());
+                cpu::route(expected.data(), 1, c.experts, c.used, c.normalize, experts.data(), weights.data());
+                QCOMPARE(difference(out.read(), normed), QByteArray());
+                QCOMPARE(codes_256.read(), x.codes_of(256));
+                QVERIFY(same_bits(scales_256.read(), x.scales_of(256)));
+                QCOMPARE(sums_256.read(), x.sums_of(256));
+                QCOMPARE(codes_32.read(), x.codes_of(32));
+                QVERIFY(same_bits(scales_32.read(), x.scales_of(32)));
+                QCOMPARE(sums_32.read(), x.sums_of(32));
+                QCOMPARE(difference(scores.read(), expected), QByteArray());
+                QCOMPARE(chosen.read(), experts);
+                QCOMPARE(difference(shares.read(), weights), QByteArray());
+                QCOMPARE(ticket.read()[0], 0);
+            }
+        }
+    }
+
+    void manyTokensChooseAsTheCpu() {
+        auto& device = KernelDevice::chosen();
+        Random random(2);
+        for (const auto& [experts, used] : {std::pair{128, 8}, {3, 2}, {512, 16}, {64, 1}}) {
+            const std::int32_t tokens = 5;
+            auto values = random.values(tokens * experts);
+            for (float& value : values) value = std::round(4 * value) / 4;  // many ties
+            const Array<float> scores(device, values), shares(device, std::size_t(tokens * used));
+            const Array<std::int32_t> chosen(device, std::size_t(tokens * used));
+            std::vector<std::int32_t> expected(chosen.size());
+            std::vector<float> weights(expected.size());
+            for (const bool normalize : {false, true}) {
+                cpu::route(values.data(), tokens, experts, used, normalize, expected.data(), weights.data());
+                REQUIRE(kernels::choose_experts(device.queue(), {scores.data(), tokens, experts, used, normalize, chosen.data(), shares.data()}));
+                QCOMPARE(chosen.read(), expected);
+                QCOMPARE(difference(shares.read(), weights), QByteArray());
+            }
+        }
+    }
+    // What is no number must not lead to an expert that does not exist, or to one twice.
+    void scoresThatAreNoNumbersChooseExperts() {
+        auto& device = KernelDevice::chosen();
+        const Array<float> scores(device, 40), shares(device, 4);  // NaNs
+        const Array<std::int32_t> chosen(device, 4);
+        REQUIRE(kernels::choose_experts(device.queue(), {scores.data(), 1, 40, 4, 1, chosen.data(), shares.data()}));
+        QCOMPARE(chosen.read(), (std::vector<std::int32_t>{0, 1, 2, 3}));
+    }
+
+    // Gate, up and down of a few tokens against the CPU's operators, every expert on the device.
+    void aFewTokensAreTheCpus() {
+        auto& device = KernelDevice::chosen();
+        Random random(3);
+        struct Case {
+            const char *gate, *up, *down;
+            std::int32_t experts, used, width, hidden, tokens;
+        };
+        for (const Case& c : {Case{"Q4_K", "Q4_K", "Q6_K", 8, 3, 512, 256, 1}, Case{"Q4_K", "Q5_K", "Q8_0", 4, 2, 256, 96, 3},
+                              Case{"Q8_0", "Q8_0", "Q5_1", 16, 16, 288, 64, 1}, Case{"F16", "F32", "BF16", 4, 2, 77, 45, 2},
+                              Case{"IQ4_XS", "IQ4_XS", "IQ4_NL", 4, 1, 256, 32, 2}, Case{"Q2_K", "Q3_K", "Q3_K", 5, 5, 256, 768, 1}}) {
+            Experts e(device, layout(c.gate), layout(c.up), layout(c.down), c.experts, c.width, c.hidden, {}, random);
+            e.shape.used = c.used;
+            const auto chosen = choices(c.tokens, c.used, c.experts, random);
+            const Rows x(device, random.values(c.tokens * c.width), c.tokens, c.width);
+            const auto shares = random.values(std::int64_t(chosen.size())), before = random.values(c.tokens * c.width);
+            const Array<std::int32_t> there(device, chosen);
+            const Array<float> there_shares(device, shares), y(device, before), hidden(device, chosen.size() * std::size_t(c.hidden));
+            REQUIRE(kernels::experts_gate_up(device.queue(), {e.table.data(), e.shape, there.data(), c.tokens, x.x(), x.groups_256(), x.groups_32(),
+                                                              hidden.data()}));
+            REQUIRE(kernels::experts_down(device.queue(), {e.table.data(), e.shape, there.data(), there_shares.data(), c.tokens, hidden.data(),
+                                                           y.data(), nullptr}));
+            std::vector<float> expected_hidden;
+            auto expected = before;
+            for (std::size_t t = 0; t < std::size_t(c.tokens); ++t) {
+                const Rows own(device, row(x.values, t, std::size_t(c.width)), 1, c.width);
+                std::vector<std::vector<float>> outputs;
+                std::vector<const float*> pointers;
+                for (std::size_t rank = 0; rank < std::size_t(c.used); ++rank) {
+                    const auto expert = std::size_t(chosen[t * std::size_t(c.used) + rank]);
+                    auto middle = own.product(e.gate[expert]->here.matrix);
+                    cpu::reference::swiglu(middle.data(), own.product(e.up[expert]->here.matrix).data(), c.hidden, middle.data());
+                    expected_hidden.insert(expected_hidden.end(), middle.begin(), middle.end());
+                    const Rows middle_rows(device, middle, 1, c.hidden);
+                    outputs.push_back(middle_rows.product(e.down[expert]->here.matrix));
+                }
+                for (const auto& output : outputs) pointers.push_back(output.data());
+                cpu::reference::combine_experts(expected.data() + t * std::size_t(c.width), pointers.data(), shares.data() + t * std::size_t(c.used),
+                                                c.used, c.width);
+            }
+            QCOMPARE(difference(hidden.read(), expected_hidden), QByteArray());
+            QCOMPARE(difference(y.read(), expected), QByteArray());
+        }
+    }
+
+    // Absent experts are left to the host, whose outputs combine_rows takes.
+    void absentExpertsAreTheHosts() {
+        auto& device = KernelDevice::chosen();
+        Random random(4);
+        const std::int32_t width = 256, hidden = 128, tokens = 3, used = 2;
+        Experts e(device, layout("Q4_K"), layout("Q4_K"), layout("Q4_0"), 4, width, hidden, {1, 3}, random);
+        e.shape.used = used;
+        const std::vector<std::int32_t> chosen = {0, 1, 3, 2, 2, 0};
+        const Rows x(device, random.values(tokens * width), tokens, width);
+        const auto shares = random.values(6), before = random.values(tokens * width), from_host = random.values(6 * width);
+        const Array<std::int32_t> there(device, chosen);
+        const Array<float> there_shares(device, shares), y(device, before), there_hidden(device, 6 * hidden), outputs(device, 6 * width);
+        const Array<float> host_outputs(device, from_host);
+        REQUIRE(kernels::experts_gate_up(device.queue(), {e.table.data(), e.shape, there.data(), tokens, x.x(), x.groups_256(), x.groups_32(),
+                                                          there_hidden.data()}));
+        REQUIRE(kernels::experts_down(device.queue(), {e.table.data(), e.shape, there.data(), there_shares.data(), tokens, there_hidden.data(),
+                                                       y.data(), outputs.data()}));
+        QCOMPARE(difference(y.read(), before), QByteArray());
+        REQUIRE(kernels::combine_rows(device.queue(), {e.table.data(), there.data(), there_shares.data(), outputs.data(), host_outputs.data(), y.data(),
+                                                       tokens, used, width}));
+        const auto seen = outputs.read();
+        auto expected = before;
+        std::vector<const float*> pointers;
+        for (std::size_t c = 0; c < chosen.size(); ++c) {
+            const bool here = e.here[std::size_t(chosen[c])];
+            const auto own = row(seen, c, std::size_t(width));
+            QCOMPARE(std::ranges::all_of(own, [](float v) { return std::isnan(v); }), !here);  // only its own rows are written
+            pointers.push_back((here ? seen.data() : from_host.data()) + c * std::size_t(width));
+        }
+        for (std::size_t t = 0; t < std::size_t(tokens); ++t) {
+            cpu::reference::combine_experts(expected.data() + t * std::size_t(width), pointers.data() + t * used, shares.data() + t * used, used, width);
+        }
+        QCOMPARE(difference(y.read(), expected), QByteArray());
+    }
+
+    void choicesAreSorted() {
+        auto& device = KernelDevice::chosen();
+        Random random(5);
+        for (const auto& [experts, used, tokens] : {std::tuple{4, 2, 5}, {128, 8, 40}, {3, 1, 2000}, {1, 1, 1}, {16, 4, 0}}) {
+            const auto chosen = choices(tokens, used, experts, random);
+            const Array<std::int32_t> there(device, chosen), offsets(device, std::size_t(experts + 1)), rows(device, chosen.size());
+            REQUIRE(kernels::group_rows(device.queue(), {there.data(), static_cast<std::int32_t>(chosen.size()), experts, offsets.data(), rows.data()}));
+            std::vector<std::int32_t> expected_offsets, expected_rows;
+            for (std::int32_t e = 0; e < experts; ++e) {
+                expected_offsets.push_back(static_cast<std::int32_t>(expected_rows.size()));
+                for (std::size_t i = 0; i < chosen.size(); ++i) {
+                    if (chosen[i] == e) expected_rows.push_back(static_cast<std::int32_t>(i));
+                }
+            }
+            expected_offsets.push_back(static_cast<std::int32_t>(expected_rows.size()));
+            QCOMPARE(offsets.read(), expected_offsets);
+            QCOMPARE(rows.read(), expected_rows);
+        }
+    }
+
+    void rowsAreHandedOver() {
+        auto& device = KernelDevice::chosen();
+        Random random(6);
+        for (const std::int32_t width : {64, 45}) {
+            const std::int32_t tokens = 3, used = 2;
+            const auto values = random.values(tokens * width);
+            const std::vector<std::int32_t> chosen = {5, 4, 3, 2, 1, 0};
+            const Array<float> x(device, values), host_x(device, values.size());
+            const Array<std::int32_t> there(device, chosen), host_chosen(device, chosen.size());
+            const Array<std::uint32_t> counter(device, std::vector<std::uint32_t>{0xffffffffU}), flag(device, std::vector<std::uint32_t>{7});
+            REQUIRE(kernels::hand_over(device.queue(), {x.data(), there.data(), tokens, width, used, host_x.data(), host_chosen.data(), counter.data(),
+                                                        flag.data()}));
+            REQUIRE(kernels::await_host(device.queue(), {counter.data(), flag.data()}));
+            QCOMPARE(difference(host_x.read(), values), QByteArray());
+            QCOMPARE(host_chosen.read(), chosen);
+            QCOMPARE(flag.read()[0], 0U);  // the counter went round
+        }
+    }
+
+    void wrongShapesAreRefused() {
+        auto& device = KernelDevice::chosen();
+        QVERIFY(!kernels::choose_experts(device.queue(), {nullptr, 1, 513, 8, 1, nullptr, nullptr}));
+        QVERIFY(!kernels::choose_experts(device.queue(), {nullptr, 1, 4, 5, 1, nullptr, nullptr}));
+        QVERIFY(!kernels::choose_experts(device.queue(), {nullptr, 1, 64, 17, 1, nullptr, nullptr}));
+    }
+};
+
+QTEST_GUILESS_MAIN(TestKernelExperts)
+#include "tst_kernel_experts.moc"
