@@ -1,0 +1,124 @@
+// The compiled kernels of this build, AMD's most of all, which cannot be run here: each architecture has every kernel, with the structure that
+// the host hands over, in registers alone.
+
+#include <QTest>
+
+#include <map>
+#include <set>
+
+#include "core/compute/gpu/kernels.h"
+#include "tests/kernels/code_objects.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+// Kernels that may use memory of a thread's own, up to so many bytes, and why.
+struct Allowance {
+    std::string_view kernel, target;  // target: "gfx90": all that begin so
+    std::size_t private_bytes;
+    std::string_view reason;
+};
+const std::vector<Allowance> allowances = {};
+// Each costs two instructions where it is used, and no memory: a vector register has room for 64.
+constexpr std::size_t most_scalar_spills = 64;
+
+std::size_t allowed(const CompiledKernel& kernel) {
+    std::size_t bytes = 0;
+    for (const auto& allowance : allowances) {
+        if (kernel.name == allowance.kernel && kernel.target.starts_with(allowance.target)) bytes = std::max(bytes, allowance.private_bytes);
+    }
+    return bytes;
+}
+
+// All of this build, by target.
+const std::map<std::string, std::vector<CompiledKernel>>& compiled() {
+    static const auto all = [] {
+        std::map<std::string, std::vector<CompiledKernel>> targets;
+        for (const auto& image : kernels::images().images) {
+            const std::span bytes(image.data, image.bytes);
+            for (auto& kernel : image.architecture == "cuda" ? read_fatbin(bytes) : read_code_object(bytes)) {
+                targets[kernel.target].push_back(std::move(kernel));
+            }
+        }
+        return targets;
+    }();
+    return all;
+}
+
+}  // namespace
+
+class TestKernelObjects : public QObject {
+    Q_OBJECT
+private slots:
+    void everyTargetIsThere() {
+        std::set<std::string> expected;
+        for (const auto& image : kernels::images().images) {
+            if (image.architecture != "cuda") expected.insert(std::string(image.architecture));
+        }
+        for (const auto& number : QString::fromUtf8(kernels::images().cuda_code.data(), qsizetype(kernels::images().cuda_code.size())).split(' ', Qt::SkipEmptyParts)) {
+            expected.insert("sm_" + number.toStdString());
+        }
+        std::set<std::string> seen;
+        for (const auto& [target, kernels] : compiled()) seen.insert(target);
+        QCOMPARE(seen, expected);
+        if (expected.empty()) QSKIP("this build has no compiler for device code");
+    }
+
+    void everyFatbinHasPtx() {
+        bool any = false;
+        for (const auto& image : kernels::images().images) {
+            if (image.architecture != "cuda") continue;
+            any = true;
+            std::string seen;
+            for (const auto& architecture : ptx_architectures({image.data, image.bytes})) seen += (seen.empty() ? "" : " ") + architecture;
+            QCOMPARE(seen, std::string(kernels::images().cuda_ptx));
+        }
+        if (!any) QSKIP("this build has no compiler for CUDA");
+    }
+
+    void kernelsAreAsTheHostLaunchesThem_data() {
+        QTest::addColumn<QString>("target");
+        for (const auto& [target, kernels] : compiled()) QTest::newRow(target.c_str()) << QString::fromStdString(target);
+        if (compiled().empty()) QTest::newRow("none") << QString();
+    }
+    void kernelsAreAsTheHostLaunchesThem() {
+        QFETCH(QString, target);
+        if (target.isEmpty()) QSKIP("this build has no compiler for device code");
+        const auto& all = compiled().at(target.toStdString());
+        int problems = 0;
+        const auto problem = [&](const std::string& text) {
+            ++problems;
+            qWarning("%s", text.c_str());
+        };
+        std::string missing;
+        for (std::size_t i = 0; i < kernels::kKernelCount; ++i) {
+            const auto kernel = static_cast<kernels::Kernel>(i);
+            const std::string name = fmt::format("headroom_{}", kernels::to_string(kernel));
+            const auto same = [&](const CompiledKernel& one) { return one.name == name; };
+            const auto found = std::ranges::find_if(all, same);
+            if (found == all.end()) {
+                missing += " " + name;
+                continue;
+            }
+            if (std::ranges::count_if(all, same) != 1) problem(fmt::format("{} is there more than once", name));
+            if (found->argument_bytes != kernels::argument_bytes(kernel)) {
+                problem(fmt::format("{} takes {} bytes of arguments; the host hands over {}", name, found->argument_bytes, kernels::argument_bytes(kernel)));
+            }
+            if (found->private_bytes > allowed(*found) || (found->spills > 0 && allowed(*found) == 0)) {
+                problem(fmt::format("{} uses {} bytes of private memory and spills {} registers; allowed are {} bytes", name, found->private_bytes,
+                                    found->spills, allowed(*found)));
+            }
+            if (found->scalar_spills > most_scalar_spills) problem(fmt::format("{} spills {} scalar registers", name, found->scalar_spills));
+            // What every device gives a block without being asked.
+            const std::size_t shared_limit = target.startsWith("sm_") ? 48 << 10 : 64 << 10;
+            if (found->shared_bytes > shared_limit) problem(fmt::format("{} has {} bytes of static shared memory", name, found->shared_bytes));
+        }
+        if (!missing.empty()) problem("missing:" + missing);
+        QCOMPARE(problems, 0);
+    }
+};
+
+QTEST_GUILESS_MAIN(TestKernelObjects)
+#include "tst_kernel_objects.moc"
