@@ -14,22 +14,30 @@ using namespace headroom::test;
 
 namespace {
 
-// Kernels that may use memory of a thread's own, up to so many bytes, and why.
-struct Allowance {
+// What a kernel may use beside its vector registers, and why: memory of each thread's own, and lanes of vector registers in place of scalar
+// registers (two instructions where such a value is used, no memory).
+struct Limit {
     std::string_view kernel, target;  // target: "gfx90": all that begin so
-    std::size_t private_bytes;
+    std::size_t private_bytes, scalar_spills;
     std::string_view reason;
 };
-const std::vector<Allowance> allowances = {};
-// Each costs two instructions where it is used, and no memory: a vector register has room for 64.
-constexpr std::size_t most_scalar_spills = 64;
+constexpr Limit usual = {"", "", 0, 64, "one vector register has room for so many"};
+constexpr Limit limits[] = {
+    {"headroom_product_rows", "gfx", 96, 400, "small arrays with a variable index; one branch for each type of weights"},
+    {"headroom_attention_", "gfx9", 0, 128, "addresses of the pages, computed once"},
+};
 
-std::size_t allowed(const CompiledKernel& kernel) {
-    std::size_t bytes = 0;
-    for (const auto& allowance : allowances) {
-        if (kernel.name == allowance.kernel && kernel.target.starts_with(allowance.target)) bytes = std::max(bytes, allowance.private_bytes);
+const Limit& limit(const CompiledKernel& kernel) {
+    for (const auto& one : limits) {
+        if (kernel.name.starts_with(one.kernel) && kernel.target.starts_with(one.target)) return one;
     }
-    return bytes;
+    return usual;
+}
+
+// Kernels on matrix units exist where the device has those that they are written for.
+bool is_expected(std::string_view kernel, std::string_view target) {
+    if (kernel.starts_with("headroom_attention_prefill_")) return target.starts_with("sm_") && target != "sm_75";
+    return true;
 }
 
 // All of this build, by target.
@@ -99,18 +107,24 @@ private slots:
             const auto same = [&](const CompiledKernel& one) { return one.name == name; };
             const auto found = std::ranges::find_if(all, same);
             if (found == all.end()) {
-                missing += " " + name;
+                if (std::ranges::none_of(compiled(), [&](const auto& other) { return std::ranges::any_of(other.second, same); })) {
+                    continue;  // not written yet
+                }
+                if (is_expected(name, target.toStdString())) missing += " " + name;
                 continue;
             }
             if (std::ranges::count_if(all, same) != 1) problem(fmt::format("{} is there more than once", name));
             if (found->argument_bytes != kernels::argument_bytes(kernel)) {
                 problem(fmt::format("{} takes {} bytes of arguments; the host hands over {}", name, found->argument_bytes, kernels::argument_bytes(kernel)));
             }
-            if (found->private_bytes > allowed(*found) || (found->spills > 0 && allowed(*found) == 0)) {
+            const Limit& most = limit(*found);
+            if (found->private_bytes > most.private_bytes || (found->spills > 0 && most.private_bytes == 0)) {
                 problem(fmt::format("{} uses {} bytes of private memory and spills {} registers; allowed are {} bytes", name, found->private_bytes,
-                                    found->spills, allowed(*found)));
+                                    found->spills, most.private_bytes));
             }
-            if (found->scalar_spills > most_scalar_spills) problem(fmt::format("{} spills {} scalar registers", name, found->scalar_spills));
+            if (found->scalar_spills > most.scalar_spills) {
+                problem(fmt::format("{} spills {} scalar registers; allowed are {}", name, found->scalar_spills, most.scalar_spills));
+            }
             // What every device gives a block without being asked.
             const std::size_t shared_limit = target.startsWith("sm_") ? 48 << 10 : 64 << 10;
             if (found->shared_bytes > shared_limit) problem(fmt::format("{} has {} bytes of static shared memory", name, found->shared_bytes));
