@@ -14,6 +14,7 @@ struct Options {
     int prompt = 512;
     int decode = 128;
     int repeats = 3;
+    int sessions = 1;
 };
 
 struct Run {
@@ -53,58 +54,147 @@ Result<Run> measure(engine::Session& session, const std::vector<text::TokenId>& 
     return Run{result.stats.prompt_tps(), result.stats.completion_seconds > 0 ? decode / result.stats.completion_seconds : 0};
 }
 
-Result<> bench(const Program& program, Options options) {
-    if (options.model.context == 0) options.model.context = options.prompt + options.decode + 1;
-    if (options.prompt + options.decode + 1 > options.model.context)
-        return fail(ErrorKind::invalid_argument, "-p {} and -n {} do not fit into --ctx {}", options.prompt, options.decode,
-                    options.model.context);
+// Decode steps of several sessions together: tokens per second of all. Each session first reads a prompt of its own.
+Result<double> measure_together(const std::shared_ptr<engine::Model>& model, const Options& options, std::stop_token stop) {
+    std::vector<std::unique_ptr<engine::Session>> sessions;
+    std::vector<engine::Session::Step> steps;
+    for (int i = 0; i < options.sessions; ++i) {
+        HR_TRY(auto session, engine::Session::create(model));
+        const auto prompt = some_tokens(model->tokenizer(), options.prompt + i);
+        engine::GenerateRequest request;
+        request.prompt = prompt;
+        request.prompt.resize(static_cast<std::size_t>(options.prompt));
+        request.sampling.temperature = 0;
+        request.ignore_end = true;
+        request.max_tokens = 1;
+        HR_TRY(const auto result, session->generate(request, {}, stop));
+        sessions.push_back(std::move(session));
+        steps.push_back({sessions.back().get(), result.tokens.front()});
+    }
+    const auto choose = [&](std::size_t i, std::span<const float> logits) {
+        steps[i].token = static_cast<text::TokenId>(std::ranges::max_element(logits) - logits.begin());
+    };
+    HR_CHECK(engine::Session::step_together(steps, choose, stop));  // warm-up
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < options.decode; ++i) HR_CHECK(engine::Session::step_together(steps, choose, stop));
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return options.sessions * options.decode / seconds;
+}
+
+// What one loaded model showed.
+struct Figures {
+    std::optional<std::uint64_t> reserve_mib;
+    std::vector<double> prompt_tps;
+    std::vector<double> decode_tps;
+    double together_tps = 0;  // 0: not measured
+    double load_seconds = 0;
+    engine::ModelInfo info;
+    std::string where;
+    int threads = 0;
+};
+
+Result<Figures> measure_model(const Program& program, const Options& options, std::optional<std::uint64_t> reserve_mib) {
+    ModelOptions model_options = options.model;
+    model_options.reserve_mib.clear();
+    if (reserve_mib) model_options.reserve_mib.push_back(*reserve_mib);
     Interrupt interrupt(program.terminal);
     const auto loading = std::chrono::steady_clock::now();
-    HR_TRY(const auto model, load_model(program, options.model, interrupt));
-    const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - loading).count();
+    HR_TRY(const auto model, load_model(program, model_options, interrupt));
+    Figures figures;
+    figures.reserve_mib = reserve_mib;
+    figures.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - loading).count();
+    figures.info = model->info();
+    figures.where = where_it_runs(*model);
+    figures.threads = model->threads();
     HR_TRY(const auto session, engine::Session::create(model));
     const auto prompt = some_tokens(model->tokenizer(), options.prompt);
 
     const auto stop = interrupt.begin();
     HR_CHECK(measure(*session, prompt, std::min(options.decode, 8), stop));  // warm-up: pages and caches
-    std::vector<double> prompt_tps;
-    std::vector<double> decode_tps;
     for (int i = 0; i < options.repeats; ++i) {
         HR_TRY(const Run run, measure(*session, prompt, options.decode, stop));
-        prompt_tps.push_back(run.prompt_tps);
-        decode_tps.push_back(run.decode_tps);
+        figures.prompt_tps.push_back(run.prompt_tps);
+        figures.decode_tps.push_back(run.decode_tps);
         if (program.verbose) program.notice(fmt::format("run {}: prompt {:.1f}, decode {:.1f} tok/s", i + 1, run.prompt_tps, run.decode_tps));
     }
+    session->clear();
+    if (options.sessions > 1) {
+        HR_TRY(figures.together_tps, measure_together(model, options, stop));
+    }
     interrupt.end();
+    return figures;
+}
 
-    const engine::ModelInfo& info = model->info();
+std::uint64_t vram(const engine::ModelInfo& info) {
+    std::uint64_t bytes = 0;
+    for (const engine::DeviceUse& use : info.devices) bytes += use.bytes;
+    return bytes / MiB;
+}
+
+Json run_json(const Options& options, const Figures& figures) {
+    std::int64_t experts = 0;
+    int layers = 0;
+    for (const engine::DeviceUse& use : figures.info.devices) {
+        experts += use.experts;
+        layers += use.layers;
+    }
+    Json run{{"reserve_mib", figures.reserve_mib ? Json(*figures.reserve_mib) : Json(nullptr)},
+             {"prompt_tps", median(figures.prompt_tps)},
+             {"decode_tps", median(figures.decode_tps)},
+             {"vram_used_mib", vram(figures.info)},
+             {"device_layers", layers},
+             {"device_experts", experts},
+             {"experts", figures.info.experts_total},
+             {"load_seconds", figures.load_seconds},
+             {"prompt_tokens", options.prompt},
+             {"decode_tokens", options.decode},
+             {"prompt_tps_all", figures.prompt_tps},
+             {"decode_tps_all", figures.decode_tps}};
+    if (options.sessions > 1) {
+        run["sessions"] = options.sessions;
+        run["together_tps"] = figures.together_tps;
+    }
+    return run;
+}
+
+Result<> bench(const Program& program, Options options) {
+    if (options.model.context == 0) options.model.context = options.prompt + options.decode + 2;
+    if (options.prompt + options.decode + 1 > options.model.context)
+        return fail(ErrorKind::invalid_argument, "-p {} and -n {} do not fit into --ctx {}", options.prompt, options.decode,
+                    options.model.context);
+    std::vector<std::optional<std::uint64_t>> reserves(options.model.reserve_mib.begin(), options.model.reserve_mib.end());
+    if (reserves.empty()) reserves.emplace_back();
+    std::vector<Figures> all;
+    for (const auto& reserve : reserves) {
+        HR_TRY(Figures figures, measure_model(program, options, reserve));
+        all.push_back(std::move(figures));
+    }
+    const engine::ModelInfo& info = all.front().info;
     const double peak_mib = static_cast<double>(peak_resident_bytes()) / static_cast<double>(MiB);
     if (program.json) {
-        const Json run{{"reserve_mib", nullptr},
-                       {"prompt_tps", median(prompt_tps)},
-                       {"decode_tps", median(decode_tps)},
-                       {"vram_used_mib", 0},
-                       {"prompt_tokens", options.prompt},
-                       {"decode_tokens", options.decode},
-                       {"prompt_tps_all", prompt_tps},
-                       {"decode_tps_all", decode_tps}};
+        Json runs = Json::array();
+        for (const Figures& figures : all) runs.push_back(run_json(options, figures));
         program.print_json({{"model", info.name},
                             {"architecture", info.family},
                             {"quantization", info.quantization},
                             {"file_bytes", info.file_bytes},
-                            {"device", "cpu"},
-                            {"threads", model->threads()},
-                            {"load_seconds", load_seconds},
+                            {"device", info.devices.empty() ? "cpu" : info.devices.front().id},
+                            {"threads", all.front().threads},
+                            {"load_seconds", all.front().load_seconds},
                             {"peak_ram_mib", peak_mib},
-                            {"runs", Json::array({run})}});
-    } else {
-        write_output(fmt::format("{} ({}, {}), {} thread{} of the CPU, medians of {}\n"
-                                 "prompt  {:>5} tokens  {:>10.1f} tok/s\n"
-                                 "decode  {:>5} tokens  {:>10.1f} tok/s\n"
-                                 "loaded in {:.2f} s, {:.0f} MiB of RAM at most\n",
-                                 info.name, info.family, info.quantization, model->threads(), model->threads() == 1 ? "" : "s",
-                                 options.repeats, options.prompt, median(prompt_tps), options.decode, median(decode_tps), load_seconds,
-                                 peak_mib));
+                            {"runs", std::move(runs)}});
+        return {};
+    }
+    write_output(fmt::format("{} ({}, {}), medians of {}\n", info.name, info.family, info.quantization, options.repeats));
+    for (const Figures& figures : all) {
+        std::string text = fmt::format("{}\n", figures.where);
+        if (figures.reserve_mib) text += fmt::format("reserve {:>5} MiB\n", *figures.reserve_mib);
+        text += fmt::format("prompt  {:>5} tokens  {:>10.1f} tok/s\ndecode  {:>5} tokens  {:>10.1f} tok/s\n", options.prompt,
+                            median(figures.prompt_tps), options.decode, median(figures.decode_tps));
+        if (options.sessions > 1) text += fmt::format("decode  {:>3} sessions  {:>10.1f} tok/s together\n", options.sessions, figures.together_tps);
+        text += fmt::format("loaded in {:.2f} s", figures.load_seconds);
+        if (!figures.info.devices.empty()) text += fmt::format(", {} MiB of VRAM", vram(figures.info));
+        write_output(text + fmt::format(", {:.0f} MiB of RAM at most\n", peak_mib));
     }
     return {};
 }
@@ -121,6 +211,7 @@ void add_bench(CLI::App& app, Program& program) {
     number("-p,--prompt-tokens", options->prompt, "Length of the prompt in tokens");
     number("-n,--decode-tokens", options->decode, "Tokens of the answer");
     number("-r,--repeats", options->repeats, "Runs; the medians are shown");
+    number("--sessions", options->sessions, "Also measure the decode steps of so many conversations together");
     add_compute_options(*command, options->model);
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/base/log.h"
 #include "core/base/paths.h"
+#include "core/base/bytes.h"
 #include "core/base/quote.h"
 
 namespace headroom::cli {
@@ -33,15 +34,6 @@ private:
     bool dirty_ = false;
 };
 
-Result<> check_device(const Program& program, const ModelOptions& options) {
-    if (options.device != "auto" && options.device != "cpu")
-        return fail(ErrorKind::unsupported, "The device {} cannot be used: this version computes on the CPU; leave --device out",
-                    quote(options.device));
-    if (!options.reserve_mib.empty() && program.verbose)
-        spdlog::info("no GPU is in use: --reserve-mib changes nothing");
-    return {};
-}
-
 }  // namespace
 
 CLI::Validator positive() { return CLI::PositiveNumber.description(""); }
@@ -60,7 +52,7 @@ void add_compute_options(CLI::App& command, ModelOptions& options) {
     command.add_option("--threads", options.threads, "Threads that compute (default: one for each core)")
         ->type_name("N")
         ->check(positive());
-    command.add_option("--device", options.device, "Where to compute: cpu or auto (the default)")->type_name("DEVICE");
+    command.add_option("--device", options.device, "Where to compute: cpu, cuda:0, hip:0, … or auto (the default)")->type_name("DEVICE");
     command.add_option("--reserve-mib", options.reserve_mib, "VRAM to leave to other programs, in MiB; without a GPU it changes nothing")
         ->type_name("N")
         ->delimiter(',')
@@ -92,13 +84,36 @@ Result<gguf::File> open_model_file(const std::string& name) {
     return gguf::File::open(path);
 }
 
+std::optional<std::uint64_t> reserve_bytes(const ModelOptions& options) {
+    if (options.reserve_mib.empty()) return std::nullopt;
+    return checked_mul(options.reserve_mib.front(), MiB).value_or(UINT64_MAX);
+}
+
+std::string where_it_runs(const engine::Model& model) {
+    const engine::ModelInfo& info = model.info();
+    if (info.devices.empty()) return fmt::format("{} thread{} of the CPU", model.threads(), model.threads() == 1 ? "" : "s");
+    std::string text;
+    int layers = 0;
+    std::int64_t experts = 0;
+    for (const engine::DeviceUse& use : info.devices) {
+        text.append(text.empty() ? "" : " and ").append(fmt::format("{} ({})", use.name, use.id));
+        layers += use.layers;
+        experts += use.experts;
+    }
+    if (layers < info.layers) text += fmt::format(", {} of {} layers there", layers, info.layers);
+    if (experts < info.experts_total) text += fmt::format(", {} of {} experts there", experts, info.experts_total);
+    return text;
+}
+
 Result<std::shared_ptr<engine::Model>> load_model(const Program& program, const ModelOptions& options, Interrupt& interrupt) {
-    HR_CHECK(check_device(program, options));
+    if (options.reserve_mib.size() > 1) {
+        return fail(ErrorKind::invalid_argument, "--reserve-mib takes one number here, {} were given", options.reserve_mib.size());
+    }
     HR_TRY(const auto path, engine::find_model(options.model, default_model_folder()));
     ProgressLine line(program.terminal.error);
     const std::string name = printable(to_utf8(path.filename()));
     auto model = engine::Model::load(
-        {.path = path, .context = options.context, .threads = options.threads},
+        {.path = path, .context = options.context, .threads = options.threads, .device = options.device, .reserve_bytes = reserve_bytes(options)},
         [&](const engine::LoadProgress& progress) { line.show(fmt::format("Loading {}  {:3.0f} %", name, 100 * progress.fraction)); },
         interrupt.begin());
     interrupt.end();

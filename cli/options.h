@@ -46,6 +46,9 @@ void add_answer_options(CLI::App& command, AnswerOptions& options);
 [[nodiscard]] Result<std::shared_ptr<engine::Model>> load_model(const Program& program, const ModelOptions& options,
                                                                 Interrupt& interrupt);
 
+// "NVIDIA GeForce RTX 4070 (cuda:0), 24 of 32 layers there", "8 threads of the CPU".
+[[nodiscard]] std::string where_it_runs(const engine::Model& model);
+
 // {"text", "finish_reason", "prompt_tokens", …}: what chat and complete print.
 [[nodiscard]] Json answer_json(const engine::GenerateResult& result);
 // "38 tokens, 212.4 tok/s"; says so where the answer was cut or cancelled.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -16,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/engine/sampling.h"
 #include "core/gguf/file.h"
+#include "core/gpu/search_path.h"
 #include "core/text/chat_template.h"
 #include "core/text/tokenizer.h"
 
@@ -25,6 +27,18 @@ struct LoadOptions {
     std::filesystem::path path{};
     int context = 0;   // positions; 0: the file's, or 4,096 where the file's is larger (see ModelInfo::context)
     int threads = 0;   // 0: physical cores
+    std::string device = "auto";                        // "cpu", "auto", or a device's id: "cuda:0", "hip:1"
+    std::optional<std::uint64_t> reserve_bytes{};       // VRAM to leave free on each device; none: a gigabyte
+    gpu::SearchPath drivers = gpu::SearchPath::from_environment();
+};
+
+// What of a loaded model lies on one GPU.
+struct DeviceUse {
+    std::string id;                   // "cuda:0"
+    std::string name;                 // "NVIDIA GeForce RTX 4070"
+    int layers = 0;
+    std::int64_t experts = 0;         // of all its layers together
+    std::uint64_t bytes = 0;          // weights, KV pool and scratch
 };
 
 struct LoadProgress {
@@ -59,6 +73,8 @@ struct ModelInfo {
     int experts = 0;                  // 0: dense
     int experts_used = 0;
     bool has_chat_template = false;
+    std::vector<DeviceUse> devices;   // of a loaded model, in the layers' order; empty: the processor alone
+    std::int64_t experts_total = 0;   // of all layers, where devices is not empty
     std::vector<std::string> warnings;  // sentences for the user (unknown pre-tokenizer, …)
 };
 
@@ -156,6 +172,16 @@ public:
     [[nodiscard]] Result<> evaluate(std::span<const TokenId> tokens, std::span<const int> positions,
                                     const std::function<void(int position, std::span<const float> logits)>& on_logits,
                                     std::stop_token stop = {});
+
+    // One token each of several sessions of one model, all different, read in one step. on_logits gets the logits behind each one's token,
+    // which may be changed. Errors: as generate's, and cancelled; then every session is what it was.
+    struct Step {
+        Session* session = nullptr;
+        TokenId token = 0;
+    };
+    [[nodiscard]] static Result<> step_together(std::span<const Step> steps,
+                                                const std::function<void(std::size_t i, std::span<float> logits)>& on_logits,
+                                                std::stop_token stop = {});
 
     [[nodiscard]] std::span<const TokenId> tokens() const noexcept;  // read so far
     [[nodiscard]] std::uint64_t kv_bytes() const noexcept;            // allocated now

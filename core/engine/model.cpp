@@ -8,6 +8,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/model_state.h"
 #include "core/engine/read_ahead.h"
+#include "core/model/cpu_runner.h"
 #include "core/model/family.h"
 #include "core/text/chat_prompt.h"
 
@@ -106,8 +107,12 @@ Result<std::shared_ptr<Model>> Model::load(const LoadOptions& options, const Pro
     state->info = std::move(info);
 
     reporter.begin(LoadProgress::Stage::reading, kPrepared);
-    if (need.fits()) {  // else the pages would push each other out
-        HR_CHECK(read_ahead(state->file, [&](std::uint64_t bytes) { reporter.read(bytes); }, stop));
+    HR_CHECK(state->use_devices(options, [&](std::uint64_t bytes) { reporter.read(bytes); }, stop));
+    if (!state->runner) {
+        state->runner = std::make_unique<model::CpuRunner>(state->transformer, state->pool);
+        if (need.fits()) {  // else the pages would push each other out
+            HR_CHECK(read_ahead(state->file, [&](std::uint64_t bytes) { reporter.read(bytes); }, stop));
+        }
     }
     if (stop.stop_requested()) return cancelled();
     reporter.finish();

@@ -8,7 +8,8 @@
 #include "core/base/thread_pool.h"
 #include "core/engine/engine.h"
 #include "core/engine/turn_lock.h"
-#include "core/model/forward.h"
+#include "core/gpu/driver.h"
+#include "core/model/runner.h"
 #include "core/model/transformer.h"
 #include "core/text/chat_template.h"
 #include "core/text/tokenizer.h"
@@ -17,7 +18,12 @@ namespace headroom::engine {
 
 struct Model::State {
     State(gguf::File opened, model::Transformer bound, int threads)
-        : file(std::move(opened)), transformer(std::move(bound)), pool(threads), forward(transformer, pool) {}
+        : file(std::move(opened)), transformer(std::move(bound)), pool(threads) {}
+
+    // Places the model on the devices that the options name; without one, or where it does not fit, the runner stays empty and a warning in
+    // info says why. Errors: cancelled, and what choose_devices says of a device that the user named.
+    [[nodiscard]] Result<> use_devices(const LoadOptions& options, const std::function<void(std::uint64_t bytes)>& copied,
+                                       const std::stop_token& stop);
 
     gguf::File file;
     ModelInfo info;
@@ -28,7 +34,8 @@ struct Model::State {
     // For whoever has the turn.
     TurnLock turns;
     ThreadPool pool;
-    model::Forward forward;
+    std::vector<std::unique_ptr<gpu::Driver>> drivers;  // of the devices the runner uses
+    std::unique_ptr<model::Runner> runner;
 };
 
 }  // namespace headroom::engine

@@ -1,17 +1,24 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "core/engine/engine.h"
 #include "core/engine/model_state.h"
-#include "core/model/kv_cache.h"
 #include "core/text/stream.h"
 
 namespace headroom::engine {
 namespace {
 
-constexpr auto kStepTokens = static_cast<std::size_t>(model::Forward::kMaxTokens);
+// Greedy decoding keeps its turn for so many tokens: long enough that the device is never idle in between, short enough for other sessions.
+constexpr std::size_t kGreedySteps = 32;
+
+// Whether the likeliest token is taken as it is: no penalty and no bias changes the logits first.
+bool is_plain_greedy(const SamplingOptions& options) {
+    return options.temperature == 0 && options.repeat_penalty == 1 && options.presence_penalty == 0 && options.frequency_penalty == 0 &&
+           options.logit_bias.empty();
+}
 
 class Stopwatch {
 public:
@@ -74,7 +81,7 @@ std::string_view to_string(FinishReason reason) noexcept {
 }
 
 struct Session::State {
-    explicit State(std::shared_ptr<Model> of) : model(std::move(of)), cache(model->state_->transformer.kv_shape()) {}
+    State(std::shared_ptr<Model> of, std::unique_ptr<model::Sequence> empty) : model(std::move(of)), sequence(std::move(empty)) {}
 
     [[nodiscard]] std::size_t context() const noexcept { return static_cast<std::size_t>(model->info().context); }
 
@@ -96,17 +103,19 @@ struct Session::State {
     // Drops everything behind the first `count` tokens.
     void keep(std::size_t count) noexcept {
         tokens.resize(std::min(tokens.size(), count));
-        cache.truncate(static_cast<std::int64_t>(tokens.size()));
+        sequence->truncate(static_cast<std::int64_t>(tokens.size()));
     }
 
-    // One step of at most kStepTokens, when the turn comes.
-    Result<> step(std::span<const TokenId> ids, std::span<const std::int32_t> rows, model::Forward::LogitsSink sink,
+    [[nodiscard]] std::size_t max_tokens() const noexcept { return static_cast<std::size_t>(model->state_->runner->max_tokens()); }
+
+    // One step of at most max_tokens(), when the turn comes.
+    Result<> step(std::span<const TokenId> ids, std::span<const std::int32_t> rows, model::Runner::LogitsSink sink,
                   const std::stop_token& stop) {
         tokens.reserve(tokens.size() + ids.size());
         const TurnLock::Turn turn(model->state_->turns, stop);
         if (!turn) return fail(ErrorKind::cancelled, "The computation was cancelled");
-        if (auto read = model->state_->forward.run({.cache = cache, .tokens = ids, .rows = rows}, sink, stop); !read) {
-            cache.truncate(static_cast<std::int64_t>(tokens.size()));  // what failed may have been the sink
+        if (auto read = model->state_->runner->run({.sequence = *sequence, .tokens = ids, .rows = rows}, sink, stop); !read) {
+            sequence->truncate(static_cast<std::int64_t>(tokens.size()));  // what failed may have been the sink
             return read;
         }
         tokens.insert(tokens.end(), ids.begin(), ids.end());
@@ -116,9 +125,10 @@ struct Session::State {
     // Reads the ids; the logits behind the last one are in `logits` then.
     Result<> read(std::span<const TokenId> ids, const std::function<void(int done, int total)>& report, const std::stop_token& stop) {
         const auto total = static_cast<int>(ids.size());
+        const std::size_t most = max_tokens();
         const auto keep_logits = [&](std::int32_t, std::span<float> row) { logits.assign(row.begin(), row.end()); };
-        for (std::size_t begin = 0; begin < ids.size(); begin += kStepTokens) {
-            const auto part = ids.subspan(begin, std::min(kStepTokens, ids.size() - begin));
+        for (std::size_t begin = 0; begin < ids.size(); begin += most) {
+            const auto part = ids.subspan(begin, std::min(most, ids.size() - begin));
             const auto last = static_cast<std::int32_t>(part.size() - 1);
             const bool wanted = begin + part.size() == ids.size();
             HR_CHECK(step(part, std::span(&last, wanted ? 1 : 0), keep_logits, stop));
@@ -127,11 +137,24 @@ struct Session::State {
         return {};
     }
 
+    // Goes on greedily from the last token of `history`, which has not been read, by at most `most` tokens.
+    Result<> decode(const std::vector<TokenId>& history, std::size_t most, FunctionRef<bool(TokenId id)> add, const std::stop_token& stop) {
+        tokens.reserve(tokens.size() + most);
+        const TurnLock::Turn turn(model->state_->turns, stop);
+        if (!turn) return fail(ErrorKind::cancelled, "The computation was cancelled");
+        const std::size_t first = history.size() - 1;
+        const auto before = static_cast<std::size_t>(sequence->length());
+        auto done = model->state_->runner->decode_greedily(*sequence, history.back(), static_cast<std::int64_t>(most), add, stop);
+        const auto read = static_cast<std::size_t>(sequence->length()) - before;
+        tokens.insert(tokens.end(), history.begin() + static_cast<std::ptrdiff_t>(first), history.begin() + static_cast<std::ptrdiff_t>(first + read));
+        return done;
+    }
+
     Result<GenerateResult> generate(const GenerateRequest& request, const GenerateCallbacks& callbacks, const std::stop_token& stop);
 
     std::shared_ptr<Model> model;
-    model::KvCache cache;
-    std::vector<TokenId> tokens;  // those in the cache
+    std::unique_ptr<model::Sequence> sequence;
+    std::vector<TokenId> tokens;  // those in the sequence
     std::vector<float> logits;    // [vocabulary]
 };
 
@@ -139,13 +162,14 @@ Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model) try {
-    return std::unique_ptr<Session>(new Session(std::make_unique<State>(std::move(model))));
+    HR_TRY(auto sequence, model->state_->runner->create_sequence());
+    return std::unique_ptr<Session>(new Session(std::make_unique<State>(std::move(model), std::move(sequence))));
 } catch (const std::bad_alloc&) {
     return no_memory();
 }
 
 std::span<const TokenId> Session::tokens() const noexcept { return state_->tokens; }
-std::uint64_t Session::kv_bytes() const noexcept { return state_->cache.allocated_bytes(); }
+std::uint64_t Session::kv_bytes() const noexcept { return state_->sequence->allocated_bytes(); }
 void Session::clear() noexcept { state_->keep(0); }
 
 Result<GenerateResult> Session::generate(const GenerateRequest& request, const GenerateCallbacks& callbacks, std::stop_token stop) try {
@@ -192,21 +216,62 @@ Result<GenerateResult> Session::State::generate(const GenerateRequest& request, 
     Sampler sampler(request.sampling);
     std::vector<TokenId> history = prompt;
     const Stopwatch answer_time;
-    while (result.tokens.size() < most) {
-        const TokenId id = sampler.sample(logits, history);
+    std::optional<FinishReason> ended;
+    // One more token of the answer. Returns whether it goes on.
+    const auto add = [&](TokenId id) {
         history.push_back(id);
         result.tokens.push_back(id);
         stats.completion_tokens = static_cast<int>(result.tokens.size());
         stats.completion_seconds = answer_time.seconds();
-        if (tokenizer.ends_generation(id) && !request.ignore_end) return finish(FinishReason::stop);
+        if (tokenizer.ends_generation(id) && !request.ignore_end) {
+            ended = FinishReason::stop;
+            return false;
+        }
         show(answer.push(tokenizer.piece(id, request.show_special)));
-        if (answer.stopped()) return finish(FinishReason::stop);
-        if (result.tokens.size() == most) break;
+        if (answer.stopped()) ended = FinishReason::stop;
+        if (!ended && result.tokens.size() == most) ended = FinishReason::length;
+        return !ended;
+    };
+    const bool greedy = is_plain_greedy(request.sampling);
+    while (!ended && result.tokens.size() < most) {
+        if (greedy && !result.tokens.empty()) {
+            const auto went_on = decode(history, std::min(most - result.tokens.size(), kGreedySteps), add, stop);
+            if (!went_on && went_on.error().kind == ErrorKind::cancelled) return finish(FinishReason::cancelled);
+            HR_CHECK(went_on);
+            continue;
+        }
+        const TokenId id = sampler.sample(logits, history);
+        if (!add(id) || greedy) continue;
         const auto went_on = read(std::span(&id, 1), {}, stop);
         if (!went_on && went_on.error().kind == ErrorKind::cancelled) return finish(FinishReason::cancelled);
         HR_CHECK(went_on);
     }
-    return finish(FinishReason::length);
+    return finish(ended.value_or(FinishReason::length));
+}
+
+Result<> Session::step_together(std::span<const Step> steps, const std::function<void(std::size_t, std::span<float>)>& on_logits,
+                                std::stop_token stop) try {
+    if (steps.empty()) return {};
+    Model::State& model = *steps.front().session->state_->model->state_;
+    std::vector<model::Runner::Step> together;
+    for (const Step& step : steps) {
+        State& state = *step.session->state_;
+        if (state.model->state_.get() != &model) return fail(ErrorKind::invalid_argument, "Sessions of different models cannot step together");
+        HR_CHECK(state.check_tokens(std::span(&step.token, 1)));
+        if (state.tokens.size() + 1 > state.context()) {
+            return fail(ErrorKind::context_full, "A conversation has filled its context of {} tokens", state.context());
+        }
+        state.tokens.reserve(state.tokens.size() + 1);
+        together.push_back({.sequence = *state.sequence, .token = step.token});
+    }
+    const TurnLock::Turn turn(model.turns, stop);
+    if (!turn) return fail(ErrorKind::cancelled, "The computation was cancelled");
+    HR_CHECK(model.runner->run_together(together, [&](std::int32_t i, std::span<float> logits) { on_logits(static_cast<std::size_t>(i), logits); },
+                                        stop));
+    for (const Step& step : steps) step.session->state_->tokens.push_back(step.token);
+    return {};
+} catch (const std::bad_alloc&) {
+    return no_memory();
 }
 
 Result<> Session::evaluate(std::span<const TokenId> tokens, std::span<const int> positions,
@@ -221,9 +286,10 @@ Result<> Session::evaluate(std::span<const TokenId> tokens, std::span<const int>
     }
     clear();
     std::vector<std::int32_t> rows;
+    const std::size_t most = state_->max_tokens();
     auto next = positions.begin();
-    for (std::size_t begin = 0; begin < tokens.size(); begin += kStepTokens) {
-        const auto part = tokens.subspan(begin, std::min(kStepTokens, tokens.size() - begin));
+    for (std::size_t begin = 0; begin < tokens.size(); begin += most) {
+        const auto part = tokens.subspan(begin, std::min(most, tokens.size() - begin));
         rows.clear();
         for (; next != positions.end() && static_cast<std::size_t>(*next) < begin + part.size(); ++next) {
             rows.push_back(*next - static_cast<int>(begin));

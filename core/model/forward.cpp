@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <new>
-#include <numeric>
 
 #include "core/base/bytes.h"
 
@@ -22,7 +21,8 @@ struct ScratchShape {
     std::int64_t k = 0;
     std::int64_t v = 0;
     std::int64_t heads = 0;
-    std::int64_t hidden = 0;          // gate and up
+    std::int64_t hidden = 0;          // gate and up of a dense block
+    std::int64_t expert_hidden = 0;   // the same of the chosen experts
     std::int64_t expert_outputs = 0;
     std::int64_t angles = 0;
     std::int64_t scores = 0;
@@ -40,7 +40,7 @@ struct ScratchShape {
             if (const auto* mixture = std::get_if<MixtureFeedForward>(&layer.feed_forward)) {
                 chosen = std::max(chosen, tokens * mixture->used);
                 scores = std::max(scores, tokens * mixture->experts);
-                hidden = std::max(hidden, tokens * mixture->used * mixture->gate.rows);
+                expert_hidden = std::max(expert_hidden, tokens * mixture->used * mixture->gate.rows);
             } else {
                 hidden = std::max(hidden, tokens * std::get<DenseFeedForward>(layer.feed_forward).gate.weight.rows);
             }
@@ -49,16 +49,21 @@ struct ScratchShape {
     }
 };
 
+std::unexpected<Error> no_memory(const Transformer& transformer) {
+    return fail(ErrorKind::out_of_memory, "There is not enough memory to compute: {} are needed beside the model",
+                format_bytes(Forward::scratch_bytes(transformer, Forward::kMaxTokens)));
+}
+
 }  // namespace
 
-Forward::Forward(const Transformer& transformer, ThreadPool& pool) : transformer_(transformer), pool_(pool) {}
+Forward::Forward(const Transformer& transformer, ThreadPool& pool) : transformer_(transformer), pool_(pool), experts_(pool) {}
 
 std::uint64_t Forward::scratch_bytes(const Transformer& transformer, std::int64_t context) noexcept {
     const ScratchShape shape(transformer, std::min(context, kMaxTokens));
-    const std::int64_t floats = 2 * shape.residual + shape.q + shape.k + shape.v + shape.heads + 2 * shape.hidden + shape.expert_outputs +
+    const std::int64_t floats = 2 * shape.residual + shape.q + shape.k + shape.v + shape.heads + 2 * (shape.hidden + shape.expert_hidden) + shape.expert_outputs +
                                 2 * shape.angles + shape.scores + 4 * shape.chosen + kMaxLogitRows * transformer.vocabulary;
     // Beside each float that a product reads stands its quantized form: a byte and its share of a scale.
-    const std::int64_t quantized = std::max({shape.residual, shape.heads, shape.hidden}) * 2;
+    const std::int64_t quantized = (std::max({shape.residual, shape.heads, shape.hidden}) + shape.expert_hidden) * 2;
     const std::int64_t pointers = shape.chosen * static_cast<std::int64_t>(sizeof(float*));
     return static_cast<std::uint64_t>(floats * static_cast<std::int64_t>(sizeof(float)) + quantized + pointers);
 }
@@ -73,35 +78,42 @@ void Forward::allocate(std::int64_t tokens, std::size_t logit_rows) {
     grow(heads_, shape.heads);
     grow(gate_, shape.hidden);
     grow(up_, shape.hidden);
-    grow(expert_outputs_, shape.expert_outputs);
     grow(cosine_, shape.angles);
     grow(sine_, shape.angles);
     grow(scores_, shape.scores);
     grow(chosen_, shape.chosen);
     grow(shares_, shape.chosen);
-    grow(group_tokens_, shape.chosen);
-    grow(output_rows_, shape.chosen);
-    if (const std::size_t before = row_numbers_.size(); before < static_cast<std::size_t>(shape.chosen)) {
-        row_numbers_.resize(static_cast<std::size_t>(shape.chosen));
-        std::iota(row_numbers_.begin(), row_numbers_.end(), 0);
-    }
     const std::int64_t rows = std::min<std::int64_t>(kMaxLogitRows, static_cast<std::int64_t>(logit_rows));
     grow(logits_, rows * transformer_.vocabulary);
 }
 
 Result<> Forward::run(const Batch& batch, LogitsSink sink, std::stop_token stop) try {
+    HR_CHECK(read(batch, transformer_.layers.size(), stop));
+    batch.cache.set_length(batch.cache.length() + static_cast<std::int64_t>(batch.tokens.size()));
+    logits(batch, sink);
+    return {};
+} catch (const std::bad_alloc&) {
+    return no_memory(transformer_);
+}
+
+Result<> Forward::run_first(std::int64_t count, const Batch& batch, RowsSink sink, std::stop_token stop) try {
+    HR_CHECK(read(batch, static_cast<std::size_t>(count), stop));
+    const std::size_t floats = batch.tokens.size() * static_cast<std::size_t>(transformer_.hyperparameters.embedding);
+    HR_CHECK(sink(std::span(x_).first(floats)));
+    batch.cache.set_length(batch.cache.length() + static_cast<std::int64_t>(batch.tokens.size()));
+    return {};
+} catch (const std::bad_alloc&) {
+    return no_memory(transformer_);
+}
+
+Result<> Forward::read(const Batch& batch, std::size_t layers, const std::stop_token& stop) {
     const auto tokens = static_cast<std::int64_t>(batch.tokens.size());
     const std::int64_t width = transformer_.hyperparameters.embedding;
     const std::int64_t first_position = batch.cache.length();
     if (tokens < 1 || tokens > kMaxTokens) {
         return fail(ErrorKind::internal, "A batch of {} tokens was asked for, possible are 1 to {}", tokens, kMaxTokens);
     }
-    for (const std::int32_t token : batch.tokens) {
-        if (token < 0 || token >= transformer_.vocabulary) {
-            return fail(ErrorKind::invalid_argument, "The token id {} is outside the vocabulary of {} tokens", token,
-                        transformer_.vocabulary);
-        }
-    }
+    HR_CHECK(check_tokens(transformer_, batch.tokens));
     const auto cancelled = [] { return fail(ErrorKind::cancelled, "The computation was cancelled"); };
     if (stop.stop_requested()) return cancelled();
 
@@ -111,7 +123,7 @@ Result<> Forward::run(const Batch& batch, LogitsSink sink, std::stop_token stop)
     for (std::int64_t t = 0; t < tokens; ++t) {
         cpu::dequantize_row(transformer_.embedding, batch.tokens[static_cast<std::size_t>(t)], x_.data() + t * width);
     }
-    for (std::size_t i = 0; i < transformer_.layers.size(); ++i) {
+    for (std::size_t i = 0; i < layers; ++i) {
         const Layer& layer = transformer_.layers[i];
         attention(layer.attention, static_cast<std::int64_t>(i), batch.cache, tokens);
         if (stop.stop_requested()) return cancelled();
@@ -120,12 +132,7 @@ Result<> Forward::run(const Batch& batch, LogitsSink sink, std::stop_token stop)
         std::visit([&](const auto& block) { feed_forward(block, tokens); }, layer.feed_forward);
         if (stop.stop_requested()) return cancelled();
     }
-    batch.cache.set_length(first_position + tokens);
-    logits(batch, sink);
     return {};
-} catch (const std::bad_alloc&) {
-    return fail(ErrorKind::out_of_memory, "There is not enough memory to compute: {} are needed beside the model",
-                format_bytes(scratch_bytes(transformer_, kMaxTokens)));
 }
 
 void Forward::multiply(const float* x, std::int64_t tokens, std::initializer_list<Target> targets) {
@@ -194,57 +201,13 @@ void Forward::feed_forward(const DenseFeedForward& block, std::int64_t tokens) {
 // The same through the experts that the router chooses for each token.
 void Forward::feed_forward(const MixtureFeedForward& block, std::int64_t tokens) {
     const std::int64_t width = transformer_.hyperparameters.embedding;
-    const std::int64_t hidden = block.gate.rows;
-    const std::int64_t rows = tokens * block.used;
-    const auto form = [](const cpu::Matrix& matrix) { return static_cast<unsigned>(cpu::form_for(matrix.type)); };
-
     activations_.assign(normed_.data(), tokens, width, width);
-    activations_.require(pool_, form(block.router) | form(block.gate) | form(block.up));
+    activations_.require(pool_, static_cast<unsigned>(cpu::form_for(block.router.type)) | Experts::forms(block));
     const cpu::Product router{.w = block.router, .y = scores_.data(), .y_stride = block.experts};
     cpu::matmul(pool_, std::span(&router, 1), activations_);
     cpu::route(scores_.data(), tokens, block.experts, block.used, block.normalize, chosen_.data(), shares_.data());
-    group_by_expert(block, tokens);
-
-    products_.clear();
-    for (const Group& group : groups_) {
-        const std::span<const std::int32_t> of_group =
-            std::span(group_tokens_).subspan(static_cast<std::size_t>(group.first), static_cast<std::size_t>(group.count));
-        products_.push_back({cpu::slice(block.gate, group.expert), of_group, gate_.data() + group.first * hidden, hidden});
-        products_.push_back({cpu::slice(block.up, group.expert), of_group, up_.data() + group.first * hidden, hidden});
-    }
-    cpu::matmul_experts(pool_, products_, activations_);
-    cpu::swiglu(pool_, gate_.data(), up_.data(), rows, hidden, hidden, gate_.data());
-
-    activations_.assign(gate_.data(), rows, hidden, hidden);
-    activations_.require(pool_, form(block.down));
-    products_.clear();
-    for (const Group& group : groups_) {
-        const std::span<const std::int32_t> of_group =
-            std::span(row_numbers_).subspan(static_cast<std::size_t>(group.first), static_cast<std::size_t>(group.count));
-        products_.push_back({cpu::slice(block.down, group.expert), of_group, expert_outputs_.data() + group.first * width, width});
-    }
-    cpu::matmul_experts(pool_, products_, activations_);
-    cpu::combine_experts(pool_, x_.data(), width, output_rows_.data(), shares_.data(), tokens, block.used, width);
-}
-
-// Sorts the choices by expert (a counting sort: within an expert the tokens ascend).
-void Forward::group_by_expert(const MixtureFeedForward& block, std::int64_t tokens) {
-    const std::int64_t width = transformer_.hyperparameters.embedding;
-    const std::int64_t rows = tokens * block.used;
-    expert_rows_.assign(static_cast<std::size_t>(block.experts), 0);
-    for (std::int64_t i = 0; i < rows; ++i) ++expert_rows_[static_cast<std::size_t>(chosen_[static_cast<std::size_t>(i)])];
-    groups_.clear();
-    std::int64_t first = 0;
-    for (std::int64_t expert = 0; expert < block.experts; ++expert) {
-        std::int64_t& count = expert_rows_[static_cast<std::size_t>(expert)];
-        if (count > 0) groups_.push_back({.expert = expert, .first = first, .count = count});
-        first += std::exchange(count, first);  // from here on: the expert's next free row
-    }
-    for (std::int64_t i = 0; i < rows; ++i) {
-        const std::int64_t row = expert_rows_[static_cast<std::size_t>(chosen_[static_cast<std::size_t>(i)])]++;
-        group_tokens_[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(i / block.used);
-        output_rows_[static_cast<std::size_t>(i)] = expert_outputs_.data() + row * width;
-    }
+    experts_.compute(block, activations_, chosen_.data());
+    cpu::combine_experts(pool_, x_.data(), width, experts_.outputs().data(), shares_.data(), tokens, block.used, width);
 }
 
 void Forward::logits(const Batch& batch, LogitsSink sink) {

@@ -12,6 +12,7 @@
 #include "core/base/thread_pool.h"
 #include "core/compute/cpu/activations.h"
 #include "core/compute/cpu/ops.h"
+#include "core/model/experts.h"
 #include "core/model/kv_cache.h"
 #include "core/model/transformer.h"
 
@@ -43,15 +44,21 @@ public:
     // out_of_memory; then the cache's length is what it was.
     [[nodiscard]] Result<> run(const Batch& batch, LogitsSink sink, std::stop_token stop = {});
 
+    // The first `count` layers only: reads the batch, appends to its cache (which needs those layers alone) and hands out the residual
+    // stream behind them, [tokens, embedding]. Errors as run's.
+    using RowsSink = FunctionRef<Result<>(std::span<const float> x)>;
+    [[nodiscard]] Result<> run_first(std::int64_t count, const Batch& batch, RowsSink sink, std::stop_token stop = {});
+
     // Scratch memory for batches of kMaxTokens (or of the context, where that is shorter), from the shapes.
     [[nodiscard]] static std::uint64_t scratch_bytes(const Transformer& transformer, std::int64_t context) noexcept;
 
 private:
+    // Runs the first `layers` layers on the batch; x_ holds the residual stream then. Does not change the cache's length.
+    [[nodiscard]] Result<> read(const Batch& batch, std::size_t layers, const std::stop_token& stop);
     void allocate(std::int64_t tokens, std::size_t logit_rows);
     void attention(const Attention& block, std::int64_t layer, KvCache& cache, std::int64_t tokens);
     void feed_forward(const DenseFeedForward& block, std::int64_t tokens);
     void feed_forward(const MixtureFeedForward& block, std::int64_t tokens);
-    void group_by_expert(const MixtureFeedForward& block, std::int64_t tokens);
     void logits(const Batch& batch, LogitsSink sink);
     // Products of the same rows x: [tokens, columns]; each result is [tokens, linear->weight.rows].
     struct Target {
@@ -71,28 +78,17 @@ private:
     std::vector<float> k_;        // [tokens, kv_heads * head_dim]
     std::vector<float> v_;        // [tokens, kv_heads * head_dim_v]
     std::vector<float> heads_;    // [tokens, heads * head_dim_v]: attention's result
-    std::vector<float> gate_;     // [tokens, feed_forward] or [tokens * used, expert_feed_forward]
+    std::vector<float> gate_;     // [tokens, feed_forward]
     std::vector<float> up_;       // the same
-    std::vector<float> expert_outputs_;  // [tokens * used, embedding], grouped by expert
     std::vector<float> cosine_;   // [tokens, rope.half()]
     std::vector<float> sine_;
     std::vector<float> logits_;   // [kMaxLogitRows or fewer, vocabulary]
 
-    // The mixture's choice, and the same grouped by expert: group g's rows of gate_, up_ and expert_outputs_ lie behind one another.
+    // The mixture's choice.
+    Experts experts_;
     std::vector<float> scores_;          // [tokens, experts]
     std::vector<std::int32_t> chosen_;   // [tokens, used]
     std::vector<float> shares_;          // [tokens, used]
-    struct Group {
-        std::int64_t expert = 0;
-        std::int64_t first = 0;  // row
-        std::int64_t count = 0;
-    };
-    std::vector<Group> groups_;
-    std::vector<std::int64_t> expert_rows_;    // [experts]: scratch of the grouping
-    std::vector<std::int32_t> group_tokens_;   // [tokens * used]: the token of each grouped row
-    std::vector<std::int32_t> row_numbers_;    // [tokens * used]: 0, 1, 2, …
-    std::vector<const float*> output_rows_;    // [tokens, used]: where in expert_outputs_ each one's row is
-    std::vector<cpu::ExpertProduct> products_;
 };
 
 }  // namespace headroom::model

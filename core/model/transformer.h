@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/compute/cpu/matrix.h"
 #include "core/compute/cpu/ops.h"
 #include "core/model/hyperparameters.h"
@@ -92,5 +93,8 @@ struct Transformer {
                 .head_dim_v = hyperparameters.head_dim_v};
     }
 };
+
+// Errors: invalid_argument, naming the first id that is not in the vocabulary.
+[[nodiscard]] Result<> check_tokens(const Transformer& transformer, std::span<const std::int32_t> tokens);
 
 }  // namespace headroom::model

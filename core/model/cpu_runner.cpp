@@ -1,0 +1,57 @@
+#include "core/model/cpu_runner.h"
+
+#include <new>
+
+namespace headroom::model {
+namespace {
+
+class CpuSequence final : public Sequence {
+public:
+    explicit CpuSequence(const KvShape& shape) : cache(shape) {}
+    [[nodiscard]] std::int64_t length() const noexcept override { return cache.length(); }
+    void truncate(std::int64_t positions) noexcept override { cache.truncate(positions); }
+    [[nodiscard]] std::uint64_t allocated_bytes() const noexcept override { return cache.allocated_bytes(); }
+
+    KvCache cache;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Sequence>> CpuRunner::create_sequence() try {
+    return std::make_unique<CpuSequence>(transformer_.kv_shape());
+} catch (const std::bad_alloc&) {
+    return fail(ErrorKind::out_of_memory, "There is not enough memory for another conversation");
+}
+
+Result<> CpuRunner::run(const Piece& piece, LogitsSink sink, std::stop_token stop) {
+    return forward_.run({.cache = static_cast<CpuSequence&>(piece.sequence).cache, .tokens = piece.tokens, .rows = piece.rows}, sink, stop);
+}
+
+Result<> CpuRunner::run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        constexpr std::int32_t row = 0;
+        const auto hand_out = [&](std::int32_t, std::span<float> logits) { sink(static_cast<std::int32_t>(i), logits); };
+        const Piece piece{.sequence = steps[i].sequence, .tokens = std::span(&steps[i].token, 1), .rows = std::span(&row, 1)};
+        if (auto done = run(piece, hand_out, stop); !done) {
+            for (const Step& before : steps.first(i)) before.sequence.truncate(before.sequence.length() - 1);
+            return done;
+        }
+    }
+    return {};
+}
+
+Result<> CpuRunner::decode_greedily(Sequence& sequence, std::int32_t token, std::int64_t most, FunctionRef<bool(std::int32_t)> next,
+                                    std::stop_token stop) {
+    for (std::int64_t i = 0; i < most; ++i) {
+        constexpr std::int32_t row = 0;
+        const auto choose = [&](std::int32_t, std::span<float> logits) {
+            token = static_cast<std::int32_t>(cpu::argmax(logits.data(), static_cast<std::int64_t>(logits.size())));
+        };
+        const std::int32_t read = token;
+        HR_CHECK(run({.sequence = sequence, .tokens = std::span(&read, 1), .rows = std::span(&row, 1)}, choose, stop));
+        if (!next(token)) break;
+    }
+    return {};
+}
+
+}  // namespace headroom::model

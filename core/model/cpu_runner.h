@@ -1,0 +1,26 @@
+#pragma once
+
+#include "core/model/forward.h"
+#include "core/model/runner.h"
+
+namespace headroom::model {
+
+// Everything on the processor.
+class CpuRunner final : public Runner {
+public:
+    // The transformer and the pool must outlive it.
+    CpuRunner(const Transformer& transformer, ThreadPool& pool) : transformer_(transformer), forward_(transformer, pool) {}
+
+    [[nodiscard]] Result<std::unique_ptr<Sequence>> create_sequence() override;
+    [[nodiscard]] std::int64_t max_tokens() const noexcept override { return Forward::kMaxTokens; }
+    [[nodiscard]] Result<> run(const Piece& piece, LogitsSink sink, std::stop_token stop) override;
+    [[nodiscard]] Result<> run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) override;
+    [[nodiscard]] Result<> decode_greedily(Sequence& sequence, std::int32_t token, std::int64_t most, FunctionRef<bool(std::int32_t)> next,
+                                           std::stop_token stop) override;
+
+private:
+    const Transformer& transformer_;
+    Forward forward_;
+};
+
+}  // namespace headroom::model

@@ -1,0 +1,135 @@
+#include "core/model/gpu/device_layers.h"
+
+namespace headroom::model {
+namespace {
+
+// Pieces that will lie behind one another in one allocation: first all are named, then the memory is made and they are copied, and the
+// pointers that were handed in are set.
+class Pieces {
+public:
+    void add(kernels::Matrix& target, const cpu::Matrix& matrix) {
+        target = {.data = nullptr, .type = static_cast<std::uint32_t>(matrix.type), .rows = static_cast<std::int32_t>(matrix.rows),
+                  .cols = static_cast<std::int32_t>(matrix.cols), .row_bytes = static_cast<std::uint32_t>(matrix.row_bytes)};
+        add(reinterpret_cast<const void**>(&target.data), matrix.data, matrix.rows * matrix.row_bytes);
+    }
+    void add(const float*& target, const FloatVector& vector, std::int64_t n) {
+        if (vector) add(reinterpret_cast<const void**>(&target), vector.data(), n * static_cast<std::int64_t>(sizeof(float)));
+    }
+    void add(DeviceLinear& target, const Linear& linear) {
+        add(target.weight, linear.weight);
+        add(target.bias, linear.bias, linear.weight.rows);
+    }
+    void add(const void** target, const void* from, std::int64_t bytes) {
+        pieces_.push_back({target, from, static_cast<std::uint64_t>(bytes), total_});
+        total_ += (static_cast<std::uint64_t>(bytes) + 255) / 256 * 256;
+    }
+    [[nodiscard]] Result<gpu::Buffer> upload(gpu::Driver& driver, Uploader& uploader) const {
+        HR_TRY(gpu::Buffer memory, gpu::Buffer::create(driver, total_));
+        for (const Piece& piece : pieces_) {
+            HR_CHECK(uploader.copy(memory.address() + piece.offset, piece.from, piece.bytes));
+            *piece.target = memory.as<void>(piece.offset);
+        }
+        return memory;
+    }
+
+private:
+    struct Piece {
+        const void** target;
+        const void* from;
+        std::uint64_t bytes;
+        std::uint64_t offset;
+    };
+    std::vector<Piece> pieces_;
+    std::uint64_t total_ = 0;
+};
+
+// The experts that are here: the first `count` of each stack, behind one another as in the file. The table names their places.
+Result<> upload_experts(gpu::Driver& driver, Uploader& uploader, DeviceLayer& layer, DeviceMixture& mixture, std::int64_t count,
+                        std::vector<kernels::ExpertAddresses>& table) {
+    const MixtureFeedForward& block = *mixture.in_file;
+    const std::uint8_t* gate = nullptr;
+    const std::uint8_t* up = nullptr;
+    const std::uint8_t* down = nullptr;
+    const auto bytes_of = [](const cpu::Matrix& matrix) { return matrix.rows * matrix.row_bytes; };
+    Pieces pieces;
+    pieces.add(reinterpret_cast<const void**>(&gate), block.gate.data, count * bytes_of(block.gate));
+    pieces.add(reinterpret_cast<const void**>(&up), block.up.data, count * bytes_of(block.up));
+    pieces.add(reinterpret_cast<const void**>(&down), block.down.data, count * bytes_of(block.down));
+    HR_TRY(layer.experts, pieces.upload(driver, uploader));
+    table.assign(static_cast<std::size_t>(block.experts), {});
+    mixture.here.assign(static_cast<std::size_t>(block.experts), 0);
+    for (std::int64_t i = 0; i < count; ++i) {
+        table[static_cast<std::size_t>(i)] = {gate + i * bytes_of(block.gate), up + i * bytes_of(block.up), down + i * bytes_of(block.down)};
+        mixture.here[static_cast<std::size_t>(i)] = 1;
+    }
+    mixture.complete = count == block.experts;
+    return {};
+}
+
+void add_mixture(Pieces& pieces, DeviceMixture& mixture, const MixtureFeedForward& block, const std::vector<kernels::ExpertAddresses>& table) {
+    const auto type = [](const cpu::Matrix& matrix) { return static_cast<std::uint32_t>(matrix.type); };
+    const auto row_bytes = [](const cpu::Matrix& matrix) { return static_cast<std::uint32_t>(matrix.row_bytes); };
+    pieces.add(mixture.router, block.router);
+    mixture.normalize = block.normalize;
+    mixture.shape = {.gate_type = type(block.gate), .up_type = type(block.up), .down_type = type(block.down),
+                     .gate_row_bytes = row_bytes(block.gate), .up_row_bytes = row_bytes(block.up), .down_row_bytes = row_bytes(block.down),
+                     .experts = static_cast<std::int32_t>(block.experts), .used = static_cast<std::int32_t>(block.used),
+                     .width = static_cast<std::int32_t>(block.gate.cols), .hidden = static_cast<std::int32_t>(block.gate.rows)};
+    pieces.add(reinterpret_cast<const void**>(&mixture.table), table.data(),
+               static_cast<std::int64_t>(table.size() * sizeof(kernels::ExpertAddresses)));
+}
+
+Result<DeviceLayer> upload_layer(gpu::Driver& driver, Uploader& uploader, const Layer& layer, std::int64_t head_dim, std::int64_t experts) {
+    DeviceLayer result;
+    const Attention& attention = layer.attention;
+    const std::int64_t width = attention.q.weight.cols;
+    std::vector<kernels::ExpertAddresses> table;
+    Pieces pieces;
+    pieces.add(result.attention_norm, attention.norm, width);
+    pieces.add(result.q, attention.q);
+    pieces.add(result.k, attention.k);
+    pieces.add(result.v, attention.v);
+    pieces.add(result.out, attention.out);
+    pieces.add(result.q_norm, attention.q_norm, head_dim);
+    pieces.add(result.k_norm, attention.k_norm, head_dim);
+    pieces.add(result.feed_forward_norm, layer.feed_forward_norm, width);
+    result.window = attention.window;
+    if (const auto* dense = std::get_if<DenseFeedForward>(&layer.feed_forward)) {
+        DeviceDense& target = result.feed_forward.emplace<DeviceDense>();
+        pieces.add(target.gate, dense->gate);
+        pieces.add(target.up, dense->up);
+        pieces.add(target.down, dense->down);
+    } else {
+        const auto& block = std::get<MixtureFeedForward>(layer.feed_forward);
+        DeviceMixture& target = result.feed_forward.emplace<DeviceMixture>();
+        target.in_file = &block;
+        HR_CHECK(upload_experts(driver, uploader, result, target, experts, table));
+        add_mixture(pieces, target, block, table);
+    }
+    HR_TRY(result.memory, pieces.upload(driver, uploader));
+    return result;
+}
+
+}  // namespace
+
+Result<DeviceWeights> upload_weights(gpu::Driver& driver, Uploader& uploader, const Transformer& transformer, const DevicePart& part) {
+    DeviceWeights weights;
+    const bool tied = transformer.output.data == transformer.embedding.data;
+    Pieces ends;
+    if (part.embedding) ends.add(weights.embedding, transformer.embedding);
+    if (part.output) {
+        ends.add(weights.output_norm, transformer.output_norm, transformer.hyperparameters.embedding);
+        if (!tied || !part.embedding) ends.add(weights.output, transformer.output);
+    }
+    HR_TRY(weights.ends, ends.upload(driver, uploader));
+    if (part.output && tied && part.embedding) weights.output = weights.embedding;
+    for (std::int64_t i = part.first; i < part.last; ++i) {
+        HR_TRY(DeviceLayer layer, upload_layer(driver, uploader, transformer.layers[static_cast<std::size_t>(i)],
+                                               transformer.hyperparameters.head_dim, part.experts[static_cast<std::size_t>(i - part.first)]));
+        weights.layers.push_back(std::move(layer));
+    }
+    HR_CHECK(uploader.finish());
+    return weights;
+}
+
+}  // namespace headroom::model

@@ -1,0 +1,92 @@
+#include "core/model/gpu/expert_worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace headroom::model {
+namespace {
+
+constexpr std::size_t kReply = kReplyOffset / sizeof(std::uint32_t);
+constexpr std::uint32_t kAll = 0x7fffffffU;  // more than any number of hand-overs
+
+std::atomic_ref<std::uint32_t> flag(const HandOverMemory& memory, std::size_t which) {
+    return std::atomic_ref(*(memory.flags.as<std::uint32_t>() + which));
+}
+
+}  // namespace
+
+Result<HandOverMemory> HandOverMemory::create(gpu::Driver& driver, std::int64_t tokens, std::int64_t width, std::int64_t used) {
+    HandOverMemory memory;
+    const auto bytes = [](std::int64_t count) { return static_cast<std::uint64_t>(count) * 4; };
+    HR_TRY(memory.x, gpu::PinnedBuffer::create(driver, bytes(tokens * width)));
+    HR_TRY(memory.chosen, gpu::PinnedBuffer::create(driver, bytes(tokens * used)));
+    HR_TRY(memory.outputs, gpu::PinnedBuffer::create(driver, bytes(tokens * used * width)));
+    HR_TRY(memory.flags, gpu::PinnedBuffer::create(driver, 2 * kReplyOffset));
+    std::memset(memory.flags.as<>(), 0, memory.flags.bytes());
+    HR_TRY(memory.counter, gpu::Buffer::create(driver, sizeof(std::uint32_t)));
+    HR_CHECK(driver.fill(memory.counter.address(), 0, sizeof(std::uint32_t)));
+    HR_CHECK(driver.synchronize());
+    return memory;
+}
+
+void MissingExperts::compute(const DeviceMixture& mixture, std::int64_t tokens) {
+    const MixtureFeedForward& block = *mixture.in_file;
+    const std::int64_t width = block.gate.cols;
+    activations_.assign(memory_.x.as<float>(), tokens, width, width);
+    activations_.require(pool_, Experts::forms(block));
+    experts_.compute(block, activations_, memory_.chosen.as<std::int32_t>(), mixture.here);
+    const auto rows = experts_.outputs();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i] == nullptr) continue;
+        std::memcpy(memory_.outputs.as<float>() + static_cast<std::int64_t>(i) * width, rows[i], static_cast<std::size_t>(width) * sizeof(float));
+    }
+}
+
+ExpertWorker::ExpertWorker(ThreadPool& pool, HandOverMemory& memory) : memory_(memory), missing_(pool, memory), thread_([this] { work(); }) {}
+
+ExpertWorker::~ExpertWorker() {
+    abandon();
+    thread_.join();
+}
+
+void ExpertWorker::await(std::span<const DeviceMixture* const> layers, std::int64_t tokens) {
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const DeviceMixture* layer : layers) jobs_.push_back({layer, tokens});
+    }
+    changed_.notify_one();
+}
+
+void ExpertWorker::abandon() noexcept {
+    {
+        const std::scoped_lock lock(mutex_);
+        jobs_.clear();
+        stop_.store(true, std::memory_order_relaxed);
+    }
+    changed_.notify_one();
+    flag(memory_, kReply).store(kAll, std::memory_order_release);
+}
+
+void ExpertWorker::work() {
+    for (std::uint32_t number = 1;; ++number) {
+        Job job{};
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
+            if (stop_) return;
+            job = jobs_.front();
+            jobs_.pop_front();
+        }
+        // The device is at most some layers away: spinning costs less than any sleep. A long wait (a step behind another) yields.
+        for (int spins = 0; flag(memory_, 0).load(std::memory_order_acquire) < number; ++spins) {
+            if (stop_.load(std::memory_order_relaxed)) return;
+            if (spins > 4096) std::this_thread::yield();
+        }
+        missing_.compute(*job.layer, job.tokens);
+        if (stop_.load(std::memory_order_relaxed)) return;  // the answer says "all" already
+        flag(memory_, kReply).store(number, std::memory_order_release);
+    }
+}
+
+}  // namespace headroom::model

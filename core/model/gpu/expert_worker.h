@@ -1,0 +1,79 @@
+#pragma once
+
+// The processor's side of a decode step whose experts do not all lie on the device: a thread that waits for the device's word, computes the
+// missing experts' outputs from the mapped file, and answers. The device waits in its stream, never the host that enqueues.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "core/base/thread_pool.h"
+#include "core/gpu/resources.h"
+#include "core/model/experts.h"
+#include "core/model/gpu/device_layers.h"
+
+namespace headroom::model {
+
+// Where in HandOverMemory::flags the processor's answer stands: a cache line behind the device's word.
+inline constexpr std::uint64_t kReplyOffset = 64;
+
+// Pinned memory through which rows and answers go, for batches of up to `tokens`.
+struct HandOverMemory {
+    [[nodiscard]] static Result<HandOverMemory> create(gpu::Driver& driver, std::int64_t tokens, std::int64_t width, std::int64_t used);
+
+    gpu::PinnedBuffer x;        // float [tokens, width]: normed
+    gpu::PinnedBuffer chosen;   // int32 [tokens, used]
+    gpu::PinnedBuffer outputs;  // float [tokens * used, width]: the answers; rows of experts on the device are not written
+    gpu::PinnedBuffer flags;    // uint32: what hand_over has reached; at kReplyOffset: what the processor has answered
+    gpu::Buffer counter;        // uint32 on the device
+};
+
+// Computes one layer's missing experts from and into such memory, on the calling thread and its pool.
+class MissingExperts {
+public:
+    MissingExperts(ThreadPool& pool, HandOverMemory& memory) : pool_(pool), memory_(memory), experts_(pool) {}
+    void compute(const DeviceMixture& mixture, std::int64_t tokens);
+
+private:
+    ThreadPool& pool_;
+    HandOverMemory& memory_;
+    Experts experts_;
+    cpu::Activations activations_;
+};
+
+class ExpertWorker {
+public:
+    // The memory must outlive it. The pool is used by its thread while layers are awaited.
+    ExpertWorker(ThreadPool& pool, HandOverMemory& memory);
+    ~ExpertWorker();
+    ExpertWorker(const ExpertWorker&) = delete;
+    ExpertWorker& operator=(const ExpertWorker&) = delete;
+
+    // Before the step is enqueued: its hand-overs, in their order. The layers must stay until they have been answered.
+    void await(std::span<const DeviceMixture* const> layers, std::int64_t tokens);
+    // A step was not enqueued or the device failed: forgets what is awaited, and lets everything pass that waits for an answer. The worker
+    // is of no use afterwards.
+    void abandon() noexcept;
+
+private:
+    struct Job {
+        const DeviceMixture* layer;
+        std::int64_t tokens;
+    };
+    void work();
+
+    HandOverMemory& memory_;
+    MissingExperts missing_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Job> jobs_;
+    std::atomic<bool> stop_{false};
+    std::thread thread_;
+};
+
+}  // namespace headroom::model

@@ -1,0 +1,80 @@
+#pragma once
+
+// A transformer on one or several GPUs, with the processor's help for what does not fit.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/compute/gpu/kernels.h"
+#include "core/model/forward.h"
+#include "core/model/gpu/page_pool.h"
+#include "core/model/gpu/part_runner.h"
+#include "core/model/gpu/placement.h"
+#include "core/model/runner.h"
+
+namespace headroom::model {
+
+// A device to use. The driver must outlive the runner.
+struct GpuTarget {
+    gpu::Driver* driver = nullptr;
+    gpu::DeviceInfo device;
+    std::uint64_t reserve_bytes = 0;   // to leave free for other programs
+    std::uint64_t cap_bytes = 0;       // the most to use; 0: no limit
+};
+
+class GpuRunner final : public Runner {
+public:
+    struct Options {
+        const Transformer& transformer;    // must outlive the runner
+        ThreadPool& pool;                  // the same
+        std::span<const GpuTarget> targets;
+        std::int64_t context = 0;          // positions of a session
+        UploadProgress progress{};         // bytes that have reached a device
+        std::stop_token stop{};
+    };
+    // Places the model by what is free on the devices now, and copies it there. Where memory runs out on the way (another program took
+    // some), it begins again with less. A runner without parts (placement().parts is empty) is never made: that is out_of_memory, with a
+    // sentence. Errors: also device, unsupported (no kernels for this device), cancelled.
+    [[nodiscard]] static Result<std::unique_ptr<GpuRunner>> create(const Options& options);
+    ~GpuRunner() override;
+
+    [[nodiscard]] const Placement& placement() const noexcept { return placement_; }
+    [[nodiscard]] std::uint64_t device_bytes() const noexcept;  // allocated on all devices
+
+    [[nodiscard]] Result<std::unique_ptr<Sequence>> create_sequence() override;
+    [[nodiscard]] std::int64_t max_tokens() const noexcept override { return max_tokens_; }
+    [[nodiscard]] Result<> run(const Piece& piece, LogitsSink sink, std::stop_token stop) override;
+    [[nodiscard]] Result<> run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) override;
+    [[nodiscard]] Result<> decode_greedily(Sequence& sequence, std::int32_t token, std::int64_t most, FunctionRef<bool(std::int32_t)> next,
+                                           std::stop_token stop) override;
+
+private:
+    class GpuSequence;
+    struct Part {
+        gpu::Driver* driver = nullptr;
+        int device = 0;
+        std::unique_ptr<kernels::Kernels> kernels;
+        std::unique_ptr<PartRunner> runner;
+    };
+
+    explicit GpuRunner(const Options& options) : transformer_(options.transformer), forward_(options.transformer, options.pool), pool_(options.pool) {}
+    [[nodiscard]] Result<> place(const Options& options, std::span<const std::uint64_t> budgets);
+    // Runs the batch through all parts; the last one's tail is logits of `rows`.
+    [[nodiscard]] Result<> run_parts(PartBatch batch, std::span<const std::int32_t> rows, const std::stop_token& stop);
+    [[nodiscard]] Result<> run_few_rows(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
+    [[nodiscard]] std::int64_t most_together() const noexcept;
+
+    const Transformer& transformer_;
+    Forward forward_;      // the layers on the processor
+    ThreadPool& pool_;
+    Placement placement_;
+    std::int64_t context_ = 0;
+    std::int64_t max_tokens_ = 0;
+    std::unique_ptr<PagePool> pages_;
+    std::vector<Part> parts_;
+};
+
+}  // namespace headroom::model

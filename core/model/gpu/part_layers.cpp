@@ -1,0 +1,253 @@
+// The layers of a part: which kernels run, in which order.
+
+#include <algorithm>
+#include <vector>
+
+#include "core/compute/cpu/activations.h"
+#include "core/model/gpu/part_runner.h"
+
+namespace headroom::model {
+namespace {
+
+// Up to so many tokens the products read each weight once per eight of them; with more the matrix units win.
+constexpr std::int64_t kFewTokens = 16;
+// Up to so many tokens each one's experts are computed by themselves: most experts are chosen once or never.
+constexpr std::int64_t kFewForExperts = 16;
+// Up to so many tokens of one session attention follows the exact order; prompts go to the matrix units.
+constexpr std::int64_t kExactAttention = 8;
+
+gguf::TensorType type_of(const kernels::Matrix& matrix) noexcept { return static_cast<gguf::TensorType>(matrix.type); }
+std::uint32_t form_of(const kernels::Matrix& matrix) noexcept { return static_cast<std::uint32_t>(cpu::form_for(type_of(matrix))); }
+std::uint32_t form_of(std::uint32_t type) noexcept { return static_cast<std::uint32_t>(cpu::form_for(static_cast<gguf::TensorType>(type))); }
+
+}  // namespace
+
+Result<> PartRunner::enqueue_all(const Step& step, PartTail tail, std::size_t rows, bool captured, const std::stop_token& stop) {
+    if (weights_.embedding.data != nullptr) {
+        HR_CHECK(kernels::embed_rows(queue(), {.table = weights_.embedding, .tokens = step.ids, .x = scratch_.x,
+                                               .count = static_cast<std::int32_t>(step.tokens)}));
+    }
+    for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
+        if (!captured) {
+            // The host stays a few layers ahead, no more: cancelling does not wait for a whole prompt.
+            gpu::Event& done = layer_done_[i % layer_done_.size()];
+            if (i >= layer_done_.size()) HR_CHECK(driver_.synchronize_event(done.get()));
+            if (stop.stop_requested()) return fail(ErrorKind::cancelled, "The computation was cancelled");
+        }
+        HR_CHECK(attention(weights_.layers[i], i, step));
+        HR_CHECK(std::visit([&](const auto& block) { return feed_forward(weights_.layers[i], block, step, captured); }, weights_.layers[i].feed_forward));
+        if (!captured) HR_CHECK(driver_.record_event(layer_done_[i % layer_done_.size()].get(), stream_.get()));
+    }
+    return output(step, tail, rows);
+}
+
+Result<> PartRunner::prepare(const float* x, const float* norm, std::int64_t rows, std::int64_t n, std::uint32_t forms, float* out,
+                             const std::int32_t* which) {
+    return kernels::norm_rows(queue(), {.x = x, .rows = which, .weight = norm, .epsilon = transformer_.hyperparameters.epsilon,
+                                        .count = static_cast<std::int32_t>(rows), .n = static_cast<std::int32_t>(n), .out = out,
+                                        .groups_256 = (forms & kernels::kForm256) != 0 ? scratch_.groups_256 : kernels::Quantized{},
+                                        .groups_32 = (forms & kernels::kForm32) != 0 ? scratch_.groups_32 : kernels::Quantized{}});
+}
+
+Result<> PartRunner::products(const float* x, std::int64_t tokens, std::span<const Target> targets, bool swiglu) {
+    kernels::ProductArguments arguments{};
+    arguments.swiglu = swiglu ? 1 : 0;
+    arguments.tokens = static_cast<std::int32_t>(tokens);
+    arguments.x = x;
+    arguments.groups_256 = scratch_.groups_256;
+    arguments.groups_32 = scratch_.groups_32;
+    for (const Target& target : targets) {
+        const kernels::Matrix& weight = target.linear->weight;
+        const kernels::Target described{.w = weight, .bias = target.linear->bias, .y = target.y, .y_stride = weight.rows, .add = target.add ? 1 : 0};
+        if (tokens > kFewTokens && kernels::has_tiles(type_of(weight))) {
+            const kernels::Quantized& form = form_of(weight) == kernels::kForm256 ? scratch_.groups_256 : scratch_.groups_32;
+            HR_CHECK(kernels::product_tiles(queue(), {.target = described, .x = form, .tokens = arguments.tokens}));
+            continue;
+        }
+        arguments.targets[arguments.target_count++] = described;
+        arguments.forms |= form_of(weight);
+    }
+    return arguments.target_count == 0 ? Result<>{} : kernels::product_rows(queue(), arguments);
+}
+
+Result<> PartRunner::multiply(const float* x, const float* norm, std::int64_t tokens, std::span<const Target> targets, bool swiglu) {
+    std::uint32_t forms = 0;
+    for (const Target& target : targets) forms |= form_of(target.linear->weight);
+    if (tokens == 1) {
+        kernels::ProductArguments arguments{};
+        arguments.swiglu = swiglu ? 1 : 0;
+        arguments.tokens = 1;
+        arguments.forms = forms;
+        arguments.x = x;
+        arguments.norm = norm;
+        arguments.epsilon = transformer_.hyperparameters.epsilon;
+        for (const Target& target : targets) {
+            const kernels::Matrix& weight = target.linear->weight;
+            arguments.targets[arguments.target_count++] = {.w = weight, .bias = target.linear->bias, .y = target.y, .y_stride = weight.rows,
+                                                           .add = target.add ? 1 : 0};
+        }
+        return kernels::product_row(queue(), arguments);
+    }
+    const bool floats = norm != nullptr && (forms & kernels::kFormFloats) != 0;
+    HR_CHECK(prepare(x, norm, tokens, targets.front().linear->weight.cols, forms, floats ? scratch_.normed : nullptr));
+    return products(floats ? scratch_.normed : x, tokens, targets, swiglu);
+}
+
+kernels::KvPool PartRunner::kv_pool(std::size_t layer) const noexcept {
+    const Hyperparameters& model = transformer_.hyperparameters;
+    const auto k_bytes = static_cast<std::uint64_t>(model.kv_heads * cpu::kPagePositions * model.head_dim) * sizeof(std::uint16_t);
+    const std::uint64_t layer_bytes = kv_page_bytes_ / weights_.layers.size();
+    return {.base = kv_.as<std::uint8_t>(), .page_bytes = kv_page_bytes_, .k_offset = layer * layer_bytes, .v_offset = layer * layer_bytes + k_bytes,
+            .kv_heads = static_cast<std::int32_t>(model.kv_heads), .head_dim = static_cast<std::int32_t>(model.head_dim),
+            .head_dim_v = static_cast<std::int32_t>(model.head_dim_v)};
+}
+
+// x += out(attention(norm(x))).
+Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const Step& step) {
+    const Hyperparameters& model = transformer_.hyperparameters;
+    const Target qkv[] = {{&layer.q, scratch_.q}, {&layer.k, scratch_.k}, {&layer.v, scratch_.v}};
+    HR_CHECK(multiply(scratch_.x, layer.attention_norm, step.tokens, qkv));
+    HR_CHECK(kernels::head_rows(queue(), {.q = scratch_.q, .k = scratch_.k, .v = scratch_.v, .q_norm = layer.q_norm, .k_norm = layer.k_norm,
+                                          .epsilon = model.epsilon, .cosine = step.cosine, .sine = step.sine,
+                                          .half = static_cast<std::int32_t>(transformer_.rope.half()),
+                                          .layout = static_cast<std::int32_t>(transformer_.rope_layout),
+                                          .heads = static_cast<std::int32_t>(model.heads), .tokens = static_cast<std::int32_t>(step.tokens),
+                                          .pool = kv_pool(i), .places = step.places}));
+    const kernels::AttentionArguments arguments{.q = scratch_.q, .out = scratch_.heads, .heads = static_cast<std::int32_t>(model.heads),
+                                                .tokens = static_cast<std::int32_t>(step.tokens), .window = static_cast<std::int32_t>(layer.window),
+                                                .scale = model.attention_scale, .pool = kv_pool(i), .places = step.places,
+                                                .max_chunks = static_cast<std::int32_t>(step.chunks), .partials = scratch_.partials,
+                                                .tickets = scratch_.tickets};
+    const bool prompt = step.one_session && step.tokens > kExactAttention;
+    HR_CHECK(prompt ? kernels::attention_prefill(queue(), arguments) : kernels::attention_rows(queue(), arguments));
+    const Target out[] = {{&layer.out, scratch_.x, true}};
+    return multiply(scratch_.heads, nullptr, step.tokens, out);
+}
+
+// x += down(silu(gate(norm(x))) * up(norm(x))).
+Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceDense& block, const Step& step, bool) {
+    const Target hidden[] = {{&block.gate, scratch_.gate}, {&block.up, scratch_.up}};
+    const Target down[] = {{&block.down, scratch_.x, true}};
+    const bool few = step.tokens <= kFewTokens;
+    HR_CHECK(multiply(scratch_.x, layer.feed_forward_norm, step.tokens, hidden, few));
+    if (few) return multiply(scratch_.gate, nullptr, step.tokens, down);
+    const std::uint32_t form = form_of(block.down.weight);
+    HR_CHECK(swiglu(step.tokens, block.gate.weight.rows, form));
+    return products(scratch_.gate, step.tokens, down, false);
+}
+
+Result<> PartRunner::swiglu(std::int64_t rows, std::int64_t n, std::uint32_t form) {
+    return kernels::swiglu_rows(queue(), {.gate = scratch_.gate, .up = scratch_.up, .rows = static_cast<std::int32_t>(rows),
+                                          .n = static_cast<std::int32_t>(n), .out = (form & kernels::kFormFloats) != 0 ? scratch_.gate : nullptr,
+                                          .groups_256 = (form & kernels::kForm256) != 0 ? scratch_.groups_256 : kernels::Quantized{},
+                                          .groups_32 = (form & kernels::kForm32) != 0 ? scratch_.groups_32 : kernels::Quantized{}});
+}
+
+// Norm, router, choice.
+Result<> PartRunner::route(const DeviceLayer& layer, const DeviceMixture& block, const Step& step) {
+    const std::uint32_t forms = form_of(block.router) | form_of(block.shape.gate_type) | form_of(block.shape.up_type);
+    if (step.tokens == 1) {
+        return kernels::router_row(queue(), {.w = block.router, .x = scratch_.x, .norm = layer.feed_forward_norm,
+                                             .epsilon = transformer_.hyperparameters.epsilon, .used = block.shape.used,
+                                             .normalize = block.normalize ? 1 : 0, .normed = scratch_.normed,
+                                             .groups_256 = (forms & kernels::kForm256) != 0 ? scratch_.groups_256 : kernels::Quantized{},
+                                             .groups_32 = (forms & kernels::kForm32) != 0 ? scratch_.groups_32 : kernels::Quantized{},
+                                             .scores = scratch_.scores, .chosen = scratch_.chosen, .shares = scratch_.shares,
+                                             .ticket = scratch_.tickets});
+    }
+    HR_CHECK(prepare(scratch_.x, layer.feed_forward_norm, step.tokens, block.shape.width, forms, scratch_.normed));
+    const DeviceLinear router{.weight = block.router};
+    const Target scores[] = {{&router, scratch_.scores}};
+    HR_CHECK(products(scratch_.normed, step.tokens, scores, false));
+    return kernels::choose_experts(queue(), {.scores = scratch_.scores, .tokens = static_cast<std::int32_t>(step.tokens),
+                                             .experts = block.shape.experts, .used = block.shape.used, .normalize = block.normalize ? 1 : 0,
+                                             .chosen = scratch_.chosen, .shares = scratch_.shares});
+}
+
+// The chosen experts of each token by themselves. With every expert here their sum is added to x, else the outputs are kept apart.
+Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step) {
+    const auto tokens = static_cast<std::int32_t>(step.tokens);
+    HR_CHECK(kernels::experts_gate_up(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .tokens = tokens,
+                                                .x = scratch_.normed, .groups_256 = scratch_.groups_256, .groups_32 = scratch_.groups_32,
+                                                .hidden = scratch_.gate}));
+    return kernels::experts_down(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .shares = scratch_.shares,
+                                           .tokens = tokens, .hidden = scratch_.gate, .x = scratch_.x,
+                                           .outputs = block.complete ? nullptr : scratch_.outputs});
+}
+
+// The tokens grouped by expert, each expert's weights read once.
+Result<> PartRunner::many_experts(const DeviceMixture& block, const Step& step) {
+    const kernels::ExpertShape& shape = block.shape;
+    const std::int64_t choices = step.tokens * shape.used;
+    HR_CHECK(kernels::group_rows(queue(), {.chosen = scratch_.chosen, .choices = static_cast<std::int32_t>(choices), .experts = shape.experts,
+                                           .offsets = scratch_.offsets, .rows = scratch_.grouped}));
+    const auto tiles = [&](std::int32_t which, std::uint32_t type, std::int32_t rows, std::int32_t cols, std::uint32_t row_bytes,
+                           std::int32_t divisor, float* y) {
+        return kernels::experts_tiles(queue(), static_cast<gguf::TensorType>(type),
+                                      {.table = block.table, .which = which, .rows = rows, .cols = cols, .row_bytes = row_bytes,
+                                       .experts = shape.experts, .choices = static_cast<std::int32_t>(choices), .divisor = divisor,
+                                       .offsets = scratch_.offsets, .grouped = scratch_.grouped,
+                                       .x = form_of(type) == kernels::kForm256 ? scratch_.groups_256 : scratch_.groups_32, .y = y});
+    };
+    HR_CHECK(tiles(0, shape.gate_type, shape.hidden, shape.width, shape.gate_row_bytes, shape.used, scratch_.gate));
+    HR_CHECK(tiles(1, shape.up_type, shape.hidden, shape.width, shape.up_row_bytes, shape.used, scratch_.up));
+    HR_CHECK(swiglu(choices, shape.hidden, form_of(shape.down_type)));
+    return tiles(2, shape.down_type, shape.width, shape.hidden, shape.down_row_bytes, 1, scratch_.outputs);
+}
+
+Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture& block, const Step& step, bool captured) {
+    HR_CHECK(route(layer, block, step));
+    const kernels::ExpertShape& shape = block.shape;
+    const auto tokens = static_cast<std::int32_t>(step.tokens);
+    if (!block.complete && captured) {
+        HR_CHECK(kernels::hand_over(queue(), {.x = scratch_.normed, .chosen = scratch_.chosen, .tokens = tokens, .width = shape.width,
+                                              .used = shape.used, .host_x = hand_over_->x.on_device<float>(),
+                                              .host_chosen = hand_over_->chosen.on_device<std::int32_t>(),
+                                              .counter = hand_over_->counter.as<std::uint32_t>(),
+                                              .flag = hand_over_->flags.on_device<std::uint32_t>()}));
+    } else if (!block.complete) {
+        const auto floats = static_cast<std::uint64_t>(step.tokens * shape.width), choices = static_cast<std::uint64_t>(step.tokens * shape.used);
+        HR_CHECK(driver_.copy_to_host(hand_over_->x.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.normed), floats * sizeof(float), stream_.get()));
+        HR_CHECK(driver_.copy_to_host(hand_over_->chosen.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.chosen),
+                                      choices * sizeof(std::int32_t), stream_.get()));
+        HR_CHECK(driver_.record_event(handed_over_event_.get(), stream_.get()));
+    }
+    const bool tiled = kernels::has_tiles(static_cast<gguf::TensorType>(shape.gate_type)) &&
+                       kernels::has_tiles(static_cast<gguf::TensorType>(shape.up_type)) &&
+                       kernels::has_tiles(static_cast<gguf::TensorType>(shape.down_type));
+    const bool few = step.tokens <= kFewForExperts || !tiled;
+    HR_CHECK(few ? few_experts(block, step) : many_experts(block, step));
+    if (few && block.complete) return {};
+    if (!block.complete && captured) {
+        HR_CHECK(kernels::await_host(queue(), {.counter = hand_over_->counter.as<std::uint32_t>(),
+                                               .flag = hand_over_->flags.on_device<std::uint32_t>(kReplyOffset)}));
+    } else if (!block.complete) {
+        // A prompt's share takes the processor long: the host waits here, not a kernel (a display's driver ends kernels after two seconds).
+        HR_CHECK(driver_.synchronize_event(handed_over_event_.get()));
+        missing_->compute(block, step.tokens);
+    }
+    return kernels::combine_rows(queue(), {.table = block.table, .chosen = scratch_.chosen, .shares = scratch_.shares, .outputs = scratch_.outputs,
+                                           .host_outputs = block.complete ? nullptr : hand_over_->outputs.on_device<float>(), .x = scratch_.x,
+                                           .tokens = tokens, .used = shape.used, .n = shape.width});
+}
+
+Result<> PartRunner::output(const Step& step, PartTail tail, std::size_t rows) {
+    if (rows == 0 || (tail != PartTail::logits && tail != PartTail::choice)) return {};
+    const auto count = static_cast<std::int64_t>(rows);
+    const std::int64_t width = transformer_.hyperparameters.embedding;
+    const DeviceLinear linear{.weight = weights_.output};
+    const Target logits[] = {{&linear, scratch_.logits}};
+    if (step.tokens == 1) {
+        HR_CHECK(multiply(scratch_.x, weights_.output_norm, 1, logits));
+    } else {
+        const std::uint32_t forms = form_of(weights_.output);
+        HR_CHECK(prepare(scratch_.x, weights_.output_norm, count, width, forms, scratch_.normed, step.rows));
+        HR_CHECK(products(scratch_.normed, count, logits, false));
+    }
+    if (tail != PartTail::choice) return {};
+    // The choice takes the place of the id that was read: the next step, if it is chained, reads it there.
+    return kernels::argmax_rows(queue(), {.x = scratch_.logits, .rows = 1, .n = static_cast<std::int32_t>(transformer_.vocabulary),
+                                          .out = const_cast<std::int32_t*>(step.ids)});
+}
+
+}  // namespace headroom::model

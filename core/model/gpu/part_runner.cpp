@@ -1,0 +1,221 @@
+#include "core/model/gpu/part_runner.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace headroom::model {
+namespace {
+
+// Where the arrays of a step's block lie. The ids stand first: a chained step leaves them as the step before wrote them.
+struct BlockLayout {
+    std::uint64_t ids = 0, positions = 0, tables = 0, rows = 0, cosine = 0, sine = 0, pages = 0, bytes = 0;
+
+    BlockLayout(std::int64_t tokens, std::int64_t sessions, std::int64_t half, std::int64_t stride) {
+        const auto add = [this](std::int64_t count) {
+            const std::uint64_t at = bytes;
+            bytes += (static_cast<std::uint64_t>(count) * 4 + 63) / 64 * 64;
+            return at;
+        };
+        ids = add(tokens);
+        positions = add(tokens);
+        tables = add(tokens);
+        rows = add(kLogitRows);
+        cosine = add(tokens * half);
+        sine = add(tokens * half);
+        pages = add(sessions * stride);
+    }
+};
+
+}  // namespace
+
+std::uint64_t PartRunner::block_bytes(std::int64_t tokens, std::int64_t sessions) const noexcept {
+    return BlockLayout(tokens, sessions, transformer_.rope.half(), pages_stride_).bytes;
+}
+
+Result<std::unique_ptr<PartRunner>> PartRunner::create(const Environment& environment, const Placement& placement, const DevicePart& part,
+                                                       std::int64_t context, Uploader& uploader) {
+    std::unique_ptr<PartRunner> runner(new PartRunner(environment, part));
+    gpu::Driver& driver = runner->driver_;
+    const Transformer& transformer = environment.transformer;
+    const std::int64_t width = transformer.hyperparameters.embedding;
+    runner->chunk_ = placement.chunk;
+    runner->context_ = context;
+    runner->attention_rows_ = attention_rows_limit(transformer, context);
+    runner->pages_stride_ = (context + cpu::kPagePositions - 1) / cpu::kPagePositions;
+    HR_TRY(runner->stream_, gpu::make_stream(driver));
+
+    KvShape kv = transformer.kv_shape();
+    kv.layers = part.last - part.first;
+    runner->kv_page_bytes_ = kv.page_bytes();
+    HR_TRY(runner->kv_, gpu::Buffer::create(driver, kv.bytes(placement.kv_positions)));
+    const ScratchPlan plan{.tokens = placement.chunk, .context = context, .logits = part.output};
+    HR_TRY(runner->scratch_, Scratch::create(driver, transformer, plan));
+    const std::int64_t together = std::max(placement.chunk, kLogitRows);
+    const std::uint64_t block = std::max(runner->block_bytes(together, 1), runner->block_bytes(kLogitRows, kLogitRows));
+    HR_TRY(runner->block_, gpu::Buffer::create(driver, block));
+    for (HostBlock& host : runner->host_blocks_) {
+        HR_TRY(host.memory, gpu::PinnedBuffer::create(driver, block));
+        HR_TRY(host.copied, gpu::make_event(driver));
+    }
+    if (!part.embedding || !part.output) {
+        HR_TRY(runner->x_, gpu::PinnedBuffer::create(driver, static_cast<std::uint64_t>(placement.chunk * width) * sizeof(float)));
+    }
+    if (part.output) {
+        HR_TRY(runner->logits_, gpu::PinnedBuffer::create(driver, static_cast<std::uint64_t>(kLogitRows * transformer.vocabulary) * sizeof(float)));
+    }
+    HR_TRY(runner->choices_, gpu::PinnedBuffer::create(driver, kInFlight * sizeof(std::int32_t)));
+    for (gpu::Event& event : runner->chosen_) {
+        HR_TRY(event, gpu::make_event(driver));
+    }
+    for (gpu::Event& event : runner->layer_done_) {
+        HR_TRY(event, gpu::make_event(driver));
+    }
+    HR_TRY(runner->handed_over_event_, gpu::make_event(driver));
+
+    HR_TRY(runner->weights_, upload_weights(driver, uploader, transformer, part));
+    std::int64_t used = 0;
+    for (const DeviceLayer& layer : runner->weights_.layers) {
+        const auto* mixture = std::get_if<DeviceMixture>(&layer.feed_forward);
+        if (mixture == nullptr || mixture->complete) continue;
+        runner->handed_over_.push_back(mixture);
+        used = std::max<std::int64_t>(used, mixture->shape.used);
+    }
+    if (used > 0) {
+        runner->hand_over_ = std::make_unique<HandOverMemory>();
+        HR_TRY(*runner->hand_over_, HandOverMemory::create(driver, placement.chunk, width, used));
+        runner->missing_ = std::make_unique<MissingExperts>(environment.pool, *runner->hand_over_);
+        runner->worker_ = std::make_unique<ExpertWorker>(environment.pool, *runner->hand_over_);
+    }
+    runner->bytes_ = part.bytes;
+    return runner;
+}
+
+PartRunner::~PartRunner() {
+    if (worker_ && choices_in_flight_ > 0) worker_->abandon();
+    if (stream_) (void)driver_.synchronize_stream(stream_.get());
+}
+
+std::span<float> PartRunner::x_rows(std::int64_t tokens) noexcept {
+    return {x_.as<float>(), static_cast<std::size_t>(tokens * transformer_.hyperparameters.embedding)};
+}
+
+std::span<float> PartRunner::logits_row(std::size_t i) noexcept {
+    const auto vocabulary = static_cast<std::size_t>(transformer_.vocabulary);
+    return {logits_.as<float>() + i * vocabulary, vocabulary};
+}
+
+PartRunner::Step PartRunner::step_for(const PartBatch& batch) const noexcept {
+    Step step;
+    step.tokens = static_cast<std::int64_t>(batch.positions.size());
+    step.sessions = static_cast<std::int64_t>(batch.pages.size());
+    step.one_session = step.sessions == 1;
+    step.chunks = *std::ranges::max_element(batch.positions) / cpu::kPagePositions + 1;
+    const BlockLayout layout(step.tokens, step.sessions, transformer_.rope.half(), pages_stride_);
+    step.ids = block_.as<std::int32_t>(layout.ids);
+    step.rows = block_.as<std::int32_t>(layout.rows);
+    step.cosine = block_.as<float>(layout.cosine);
+    step.sine = block_.as<float>(layout.sine);
+    step.places = {.positions = block_.as<std::int32_t>(layout.positions), .tables = block_.as<std::int32_t>(layout.tables),
+                   .pages = block_.as<std::int32_t>(layout.pages), .pages_stride = static_cast<std::int32_t>(pages_stride_)};
+    return step;
+}
+
+// Writes the step's numbers into a pinned block and enqueues its copy.
+Result<> PartRunner::send(const PartBatch& batch, const Step& step, std::span<const std::int32_t> rows, bool with_ids) {
+    const std::int64_t half = transformer_.rope.half();
+    const BlockLayout layout(step.tokens, step.sessions, half, pages_stride_);
+    HostBlock& host = host_blocks_[next_block_];
+    next_block_ = (next_block_ + 1) % host_blocks_.size();
+    if (host.used) HR_CHECK(driver_.synchronize_event(host.copied.get()));
+    if (with_ids && !batch.tokens.empty()) std::ranges::copy(batch.tokens, host.memory.as<std::int32_t>(layout.ids));
+    std::ranges::transform(batch.positions, host.memory.as<std::int32_t>(layout.positions), [](std::int64_t at) { return static_cast<std::int32_t>(at); });
+    std::ranges::copy(batch.tables, host.memory.as<std::int32_t>(layout.tables));
+    std::ranges::copy(rows, host.memory.as<std::int32_t>(layout.rows));
+    const auto angles = [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t t = begin; t < end; ++t) {
+            transformer_.rope.fill(batch.positions[static_cast<std::size_t>(t)], 1, host.memory.as<float>(layout.cosine) + t * half,
+                                   host.memory.as<float>(layout.sine) + t * half);
+        }
+    };
+    if (step.tokens > kLogitRows) {
+        pool_.parallel_for(step.tokens, 16, angles);
+    } else {
+        angles(0, step.tokens, 0);  // the pool may be at work for the step before
+    }
+    for (std::size_t s = 0; s < batch.pages.size(); ++s) {
+        std::ranges::copy(batch.pages[s], host.memory.as<std::int32_t>(layout.pages) + static_cast<std::int64_t>(s) * pages_stride_);
+    }
+    const std::uint64_t skipped = with_ids ? 0 : layout.positions;
+    HR_CHECK(driver_.copy_to_device(block_.address() + skipped, host.memory.as<std::byte>(skipped), layout.bytes - skipped, stream_.get()));
+    HR_CHECK(driver_.record_event(host.copied.get(), stream_.get()));
+    host.used = true;
+    return {};
+}
+
+Result<> PartRunner::run(const PartBatch& batch, PartTail tail, std::span<const std::int32_t> rows, const std::stop_token& stop) {
+    HR_CHECK(drain());
+    const Step step = step_for(batch);
+    HR_CHECK(send(batch, step, rows, true));
+    const std::uint64_t x_bytes = static_cast<std::uint64_t>(step.tokens * transformer_.hyperparameters.embedding) * sizeof(float);
+    if (!batch.x.empty()) {
+        if (batch.x.data() != x_.as<float>()) std::memcpy(x_.as<>(), batch.x.data(), x_bytes);
+        HR_CHECK(driver_.copy_to_device(reinterpret_cast<gpu::DevicePointer>(scratch_.x), x_.as<>(), x_bytes, stream_.get()));
+    }
+    // Steps that come again and again: one token, or one each of several sessions.
+    const bool repeats = step.tokens == 1 || step.sessions == step.tokens;
+    const Result<> enqueued = repeats ? replay(step, tail, rows.size()) : enqueue_all(step, tail, rows.size(), false, stop);
+    if (enqueued && tail == PartTail::rows) {
+        HR_CHECK(driver_.copy_to_host(x_.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.x), x_bytes, stream_.get()));
+    }
+    if (enqueued && tail == PartTail::logits && !rows.empty()) {
+        HR_CHECK(driver_.copy_to_host(logits_.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.logits),
+                                      rows.size() * static_cast<std::uint64_t>(transformer_.vocabulary) * sizeof(float), stream_.get()));
+    }
+    const Result<> done = driver_.synchronize_stream(stream_.get());
+    HR_CHECK(enqueued);
+    return done;
+}
+
+Result<> PartRunner::replay(const Step& asked, PartTail tail, std::size_t rows) {
+    Step step = asked;
+    step.chunks = std::min<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(asked.chunks))), pages_stride_);
+    gpu::GraphExec& graph = graphs_[{step.tokens, step.chunks, tail, rows}];
+    if (!graph) {
+        HR_TRY(graph, gpu::capture(driver_, stream_.get(), [&] { return enqueue_all(step, tail, rows, true, {}); }));
+    }
+    if (worker_) worker_->await(handed_over_, step.tokens);
+    const Result<> launched = driver_.launch_graph(graph.get(), stream_.get());
+    if (!launched && worker_) worker_->abandon();
+    return launched;
+}
+
+Result<> PartRunner::enqueue_choice(const PartBatch& batch, bool chained) {
+    const Step step = step_for(batch);
+    if (choices_in_flight_ == kInFlight) return fail(ErrorKind::internal, "Too many decode steps were enqueued");
+    HR_CHECK(send(batch, step, std::span(kFirstRow), !chained));
+    HR_CHECK(replay(step, PartTail::choice, 1));
+    const std::size_t slot = (first_choice_ + choices_in_flight_) % kInFlight;
+    HR_CHECK(driver_.copy_to_host(choices_.as<std::int32_t>() + slot, reinterpret_cast<gpu::DevicePointer>(step.ids), sizeof(std::int32_t),
+                                  stream_.get()));
+    HR_CHECK(driver_.record_event(chosen_[slot].get(), stream_.get()));
+    ++choices_in_flight_;
+    return {};
+}
+
+Result<std::int32_t> PartRunner::await_choice() {
+    if (choices_in_flight_ == 0) return fail(ErrorKind::internal, "No decode step was enqueued");
+    const std::size_t slot = first_choice_;
+    first_choice_ = (first_choice_ + 1) % kInFlight;
+    --choices_in_flight_;
+    HR_CHECK(driver_.synchronize_event(chosen_[slot].get()));
+    return choices_.as<std::int32_t>()[slot];
+}
+
+Result<> PartRunner::drain() {
+    if (choices_in_flight_ == 0) return {};
+    choices_in_flight_ = 0;
+    return driver_.synchronize_stream(stream_.get());
+}
+
+}  // namespace headroom::model

@@ -1,0 +1,166 @@
+#pragma once
+
+// The forward pass of one device's part of the layers: enqueues kernels, and replays them as a graph where steps repeat.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <tuple>
+#include <vector>
+
+#include "core/compute/gpu/ops.h"
+#include "core/gpu/resources.h"
+#include "core/model/gpu/device_layers.h"
+#include "core/model/gpu/expert_worker.h"
+#include "core/model/gpu/placement.h"
+#include "core/model/gpu/scratch.h"
+#include "core/model/transformer.h"
+
+namespace headroom::model {
+
+// Tokens of one or several sessions, computed together.
+struct PartBatch {
+    std::span<const std::int32_t> tokens;      // ids; read by the part with the embedding
+    std::span<const std::int64_t> positions;   // of each token
+    std::span<const std::int32_t> tables;      // of each token: whose pages, index into `pages`
+    std::span<const std::span<const std::int32_t>> pages;  // of each session
+    std::span<const float> x;                  // [tokens, embedding] from the part before; empty for the part with the embedding
+};
+
+// What is computed behind the layers.
+enum class PartTail : std::uint8_t {
+    rows,    // nothing: the residual stream goes to the next part
+    logits,  // of the rows that were named, if any were
+    choice,  // of one token: the likeliest next one, which also becomes the next step's token
+};
+
+// One thread at a time, with the device current in it.
+class PartRunner {
+public:
+    // Everything it names must outlive it.
+    struct Environment {
+        kernels::Kernels& kernels;
+        const Transformer& transformer;
+        ThreadPool& pool;
+    };
+    [[nodiscard]] static Result<std::unique_ptr<PartRunner>> create(const Environment& environment, const Placement& placement,
+                                                                    const DevicePart& part, std::int64_t context, Uploader& uploader);
+    ~PartRunner();
+    PartRunner(const PartRunner&) = delete;
+    PartRunner& operator=(const PartRunner&) = delete;
+
+    // Computes the batch and waits for it. tail rows: x_rows() holds the residual stream then. tail logits: the logits of `rows`
+    // (ascending, at most kLogitRows) are in logits_row(i). Errors: cancelled, device.
+    [[nodiscard]] Result<> run(const PartBatch& batch, PartTail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
+    [[nodiscard]] std::span<float> x_rows(std::int64_t tokens) noexcept;
+    [[nodiscard]] std::span<float> logits_row(std::size_t i) noexcept;
+
+    // For decoding without waiting: enqueues a step of one token that chooses the next. chained: the token is the one that the step before
+    // chose. Step n's choice is there when choice(n) returns. At most kInFlight steps may be enqueued and not yet awaited.
+    static constexpr std::size_t kInFlight = 2;
+    [[nodiscard]] Result<> enqueue_choice(const PartBatch& batch, bool chained);
+    [[nodiscard]] Result<std::int32_t> await_choice();
+    // Waits for everything that was enqueued and forgets choices that nobody asked for.
+    [[nodiscard]] Result<> drain();
+
+    // Whether decode waits for the processor (experts that are not here).
+    [[nodiscard]] bool waits_for_host() const noexcept { return worker_ != nullptr; }
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+private:
+    PartRunner(const Environment& environment, const DevicePart& part) : kernels_(environment.kernels), driver_(environment.kernels.driver()),
+                                                                        transformer_(environment.transformer), pool_(environment.pool), part_(part) {}
+
+    // A batch as the kernels see it.
+    struct Step {
+        std::int64_t tokens = 0;
+        std::int64_t sessions = 0;
+        std::int64_t chunks = 0;   // a bound of what a token sees
+        bool one_session = false;  // neighbouring positions of one session
+        const std::int32_t* ids = nullptr;
+        const std::int32_t* rows = nullptr;  // whose logits are wanted
+        const float* cosine = nullptr;
+        const float* sine = nullptr;
+        kernels::Places places{};
+    };
+    [[nodiscard]] Step step_for(const PartBatch& batch) const noexcept;
+    [[nodiscard]] Result<> send(const PartBatch& batch, const Step& step, std::span<const std::int32_t> rows, bool with_ids);
+    [[nodiscard]] Result<> replay(const Step& step, PartTail tail, std::size_t rows);
+    // captured: for a graph, where nothing waits for the host.
+    [[nodiscard]] Result<> enqueue_all(const Step& step, PartTail tail, std::size_t rows, bool captured, const std::stop_token& stop);
+    [[nodiscard]] Result<> attention(const DeviceLayer& layer, std::size_t i, const Step& step);
+    [[nodiscard]] Result<> feed_forward(const DeviceLayer& layer, const DeviceDense& block, const Step& step, bool captured);
+    [[nodiscard]] Result<> feed_forward(const DeviceLayer& layer, const DeviceMixture& block, const Step& step, bool captured);
+    [[nodiscard]] Result<> route(const DeviceLayer& layer, const DeviceMixture& block, const Step& step);
+    [[nodiscard]] Result<> few_experts(const DeviceMixture& block, const Step& step);
+    [[nodiscard]] Result<> many_experts(const DeviceMixture& block, const Step& step);
+    [[nodiscard]] Result<> output(const Step& step, PartTail tail, std::size_t rows);
+
+    struct Target {
+        const DeviceLinear* linear;
+        float* y;
+        bool add = false;
+    };
+    // Products of the rows x: [tokens, columns of the matrices], normed first where norm is there.
+    [[nodiscard]] Result<> multiply(const float* x, const float* norm, std::int64_t tokens, std::span<const Target> targets, bool swiglu = false);
+    // The two halves of that for several tokens: the forms of the rows (of those named by `which`, where it is there), and the products.
+    [[nodiscard]] Result<> prepare(const float* x, const float* norm, std::int64_t rows, std::int64_t n, std::uint32_t forms, float* out,
+                                   const std::int32_t* which = nullptr);
+    [[nodiscard]] Result<> products(const float* x, std::int64_t tokens, std::span<const Target> targets, bool swiglu);
+    // gate and up of the scratch to the form that the next product reads.
+    [[nodiscard]] Result<> swiglu(std::int64_t rows, std::int64_t n, std::uint32_t form);
+    [[nodiscard]] kernels::KvPool kv_pool(std::size_t layer) const noexcept;
+    [[nodiscard]] kernels::Queue queue() const noexcept { return {kernels_, stream_.get()}; }
+
+    kernels::Kernels& kernels_;
+    gpu::Driver& driver_;
+    const Transformer& transformer_;
+    ThreadPool& pool_;
+    DevicePart part_;
+    std::int64_t chunk_ = 0;
+    std::int64_t context_ = 0;
+    std::int64_t attention_rows_ = 0;
+    std::uint64_t bytes_ = 0;
+
+    gpu::Stream stream_;
+    DeviceWeights weights_;
+    Scratch scratch_;
+    gpu::Buffer kv_;
+    std::uint64_t kv_page_bytes_ = 0;
+
+    // The step's numbers: ids, positions, tables, row numbers, cosines, sines, pages, written by the host into one of two pinned blocks and
+    // copied in one piece.
+    gpu::Buffer block_;
+    struct HostBlock {
+        gpu::PinnedBuffer memory;
+        gpu::Event copied;
+        bool used = false;
+    };
+    std::array<HostBlock, 2> host_blocks_;
+    std::size_t next_block_ = 0;
+    [[nodiscard]] std::uint64_t block_bytes(std::int64_t tokens, std::int64_t sessions) const noexcept;
+    std::int64_t pages_stride_ = 0;
+
+    gpu::PinnedBuffer x_;        // [chunk, embedding]: from and to other parts; only where there are any
+    gpu::PinnedBuffer logits_;   // [kLogitRows, vocabulary]
+    gpu::PinnedBuffer choices_;  // int32 [kInFlight]
+    std::array<gpu::Event, kInFlight> chosen_;
+    std::size_t first_choice_ = 0;
+    std::size_t choices_in_flight_ = 0;
+    std::array<gpu::Event, 4> layer_done_;
+    gpu::Event handed_over_event_;
+    static constexpr std::int32_t kFirstRow[] = {0};
+
+    using GraphKey = std::tuple<std::int64_t, std::int64_t, PartTail, std::size_t>;  // tokens, chunks, tail, rows of logits
+    std::map<GraphKey, gpu::GraphExec> graphs_;
+
+    std::unique_ptr<HandOverMemory> hand_over_;   // where experts are missing
+    std::unique_ptr<MissingExperts> missing_;     // for large batches
+    std::vector<const DeviceMixture*> handed_over_;  // the layers with missing experts
+    std::unique_ptr<ExpertWorker> worker_;        // for captured steps; ends before what it uses
+};
+
+}  // namespace headroom::model
