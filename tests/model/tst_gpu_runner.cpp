@@ -51,6 +51,9 @@ Logits read(Runner& runner, Sequence& sequence, std::span<const std::int32_t> to
     return all;
 }
 
+// The interface, whose default arguments the implementations do not repeat.
+Runner& as_runner(Runner& runner) { return runner; }
+
 bool same_bits(const Logits& a, const Logits& b) {
     if (a.size() != b.size()) return false;
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -165,7 +168,7 @@ private slots:
                 steps.push_back({.sequence = *sequences[s], .token = texts[s].back()});
             }
             Logits together(steps.size());
-            must(runner->run_together(steps, [&](std::int32_t i, std::span<float> logits) {
+            must(as_runner(*runner).run_together(steps, [&](std::int32_t i, std::span<float> logits) {
                 together[static_cast<std::size_t>(i)].assign(logits.begin(), logits.end());
             }));
             for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -213,9 +216,9 @@ private slots:
         const auto sequence = must(runner->create_sequence());
         (void)read(*runner, *sequence, random_tokens(kContext - 2, 8), 256);
         int words = 0;
-        must(runner->decode_greedily(*sequence, 65, 2, [&](std::int32_t) { return ++words > 0; }));
+        must(as_runner(*runner).decode_greedily(*sequence, 65, 2, [&](std::int32_t) { return ++words > 0; }));
         QCOMPARE(words, 2);
-        const auto more = runner->decode_greedily(*sequence, 65, 1, [&](std::int32_t) { return ++words > 0; });
+        const auto more = as_runner(*runner).decode_greedily(*sequence, 65, 1, [&](std::int32_t) { return ++words > 0; });
         QVERIFY(!more);
         QCOMPARE(more.error().kind, ErrorKind::context_full);
         QCOMPARE(sequence->length(), kContext);
@@ -231,7 +234,7 @@ private slots:
         const auto second = must(runner->create_sequence());
         (void)read(*runner, *first, random_tokens(300, 9), 256);
         const auto tokens = random_tokens(10, 10);
-        const auto refused = runner->run({.sequence = *second, .tokens = tokens, .rows = {}}, [](auto, auto) {});
+        const auto refused = as_runner(*runner).run({.sequence = *second, .tokens = tokens, .rows = {}}, [](auto, auto) {});
         QVERIFY(!refused);
         QCOMPARE(refused.error().kind, ErrorKind::out_of_memory);
         QVERIFY(refused.error().message.find("512") != std::string::npos);
@@ -248,7 +251,7 @@ private slots:
         (void)read(*runner, *sequence, std::span(tokens).first(30), 30);
         std::stop_source source;
         source.request_stop();
-        const auto cancelled = runner->run({.sequence = *sequence, .tokens = std::span(tokens).subspan(30), .rows = {}}, [](auto, auto) {}, source.get_token());
+        const auto cancelled = as_runner(*runner).run({.sequence = *sequence, .tokens = std::span(tokens).subspan(30), .rows = {}}, [](auto, auto) {}, source.get_token());
         QVERIFY(!cancelled && cancelled.error().kind == ErrorKind::cancelled);
         QCOMPARE(sequence->length(), std::int64_t{30});
         const Logits rest = read(*runner, *sequence, std::span(tokens).subspan(30), 30);

@@ -1,0 +1,19 @@
+#!/bin/sh
+# pack_models.sh BUILD_FOLDER SYNTH_GGUF OUTPUT_FOLDER: gathers what run_models.sh needs on a machine with an NVIDIA card and without this
+# project's dependencies: headroom-cli, the built-in model, the libraries (the C library excepted), and the tool that writes files of real
+# shapes (SYNTH_GGUF: synth_gguf.py).
+# Before: cmake --preset release && cmake --build --preset release --target headroom-cli
+set -eu
+build=$1
+synth=$2
+output=$3
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+mkdir -p "$output/lib"
+cp "$build/bin/headroom-cli" "$here/run_models.sh" "$synth" "$output/"
+cp "$here/../../resources/model/guide-q4_k_m.gguf" "$output/guide.gguf"
+ldd "$build/bin/headroom-cli" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | while read -r library; do
+    case ${library##*/} in
+    libc.so* | libm.so* | libpthread.so* | libdl.so* | ld-linux*) ;;
+    *) cp "$library" "$output/lib/" ;;
+    esac
+done
