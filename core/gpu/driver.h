@@ -84,6 +84,13 @@ public:
     [[nodiscard]] Result<FunctionHandle> function(ModuleHandle module, const char* name);
     // parameters: one pointer per kernel parameter, as cuLaunchKernel takes them; copied before the call returns.
     [[nodiscard]] Result<> launch(FunctionHandle function, Grid grid, Grid block, unsigned shared_bytes, StreamHandle stream, void** parameters);
+    // The same, but the device may start the kernel's blocks while the kernel before on the stream is still at work: the kernel itself waits
+    // for that one before it touches what it wrote (CUDA's programmatic dependent launch, compute capability 9.0 and later; see
+    // kernels/portable.h). For kernels that do so alone. Elsewhere it is an ordinary launch.
+    [[nodiscard]] virtual Result<> launch_overlapping(FunctionHandle function, Grid grid, Grid block, unsigned shared_bytes, StreamHandle stream,
+                                                      void** parameters) {
+        return launch(function, grid, block, shared_bytes, stream, parameters);
+    }
     // Allows a kernel more dynamic shared memory than the usual 48 KiB; does nothing where no permission is needed (HIP).
     [[nodiscard]] virtual Result<> allow_shared_memory(FunctionHandle function, unsigned bytes) = 0;
 

@@ -81,6 +81,15 @@ Result<std::string_view> image_kind(const Images& code, const gpu::DeviceInfo& d
                 architecture.empty() ? "a device of unknown architecture" : architecture, device.name, built);
 }
 
+// Whether the device runs code in which kernels wait for the one before (kernels/portable.h): compute capability 9.0 and later.
+bool waits_by_itself(const gpu::DeviceInfo& device) noexcept {
+    constexpr std::string_view cuda = "sm_";
+    int version = 0;
+    if (device.backend != gpu::Backend::cuda || !device.architecture.starts_with(cuda)) return false;
+    std::from_chars(device.architecture.data() + cuda.size(), device.architecture.data() + device.architecture.size(), version);
+    return version >= 90;
+}
+
 }  // namespace
 
 std::string_view to_string(Kernel kernel) noexcept { return std::string_view(entry(kernel).symbol).substr(prefix.size()); }
@@ -88,7 +97,8 @@ std::string_view to_string(Kernel kernel) noexcept { return std::string_view(ent
 std::size_t argument_bytes(Kernel kernel) noexcept { return entry(kernel).argument_bytes; }
 
 Kernels::Kernels(gpu::Driver& driver, const gpu::DeviceInfo& device)
-    : driver_(driver), device_(device), shared_limit_(device.shared_per_block ? device.shared_per_block : usual_shared_limit) {}
+    : driver_(driver), device_(device), shared_limit_(device.shared_per_block ? device.shared_per_block : usual_shared_limit),
+      overlapping_(waits_by_itself(device)) {}
 
 Kernels::~Kernels() {
     for (const auto module : modules_) {
@@ -138,7 +148,8 @@ Result<> Kernels::launch(Kernel kernel, gpu::Grid grid, gpu::Grid block, unsigne
         }
     }
     void* parameters[] = {const_cast<void*>(arguments)};
-    return driver_.launch(functions_[index], grid, block, shared_bytes, stream, parameters);
+    return overlapping_ ? driver_.launch_overlapping(functions_[index], grid, block, shared_bytes, stream, parameters)
+                        : driver_.launch(functions_[index], grid, block, shared_bytes, stream, parameters);
 }
 
 }  // namespace headroom::kernels

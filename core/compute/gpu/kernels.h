@@ -70,6 +70,7 @@ private:
     std::array<std::atomic<unsigned>, kKernelCount> allowed_shared_{};  // allow_shared_memory was called for so much
     std::mutex allowing_;  // held while allow_shared_memory is called, so that a smaller permission never follows a larger one
     unsigned shared_limit_;
+    bool overlapping_;  // every kernel waits for the one before by itself (kernels/portable.h)
 };
 
 }  // namespace headroom::kernels

@@ -44,6 +44,7 @@ Result<std::unique_ptr<Driver>> CudaDriver::load(const SearchPath& path) {
     own.release_context = library.function<decltype(own.release_context)>("cuDevicePrimaryCtxRelease_v2");
     own.set_current = library.function<decltype(own.set_current)>("cuCtxSetCurrent");
     own.error_name = library.function<decltype(own.error_name)>("cuGetErrorName");
+    own.launch_with = library.function<decltype(own.launch_with)>("cuLaunchKernelEx");
     own.set_function_attribute = library.function<decltype(own.set_function_attribute)>("cuFuncSetAttribute");
     if (!own.device_get || !own.device_uuid || !own.retain_context || !own.release_context || !own.set_current || !own.error_name ||
         !own.set_function_attribute) {
@@ -120,6 +121,33 @@ Result<> CudaDriver::make_current(int device) {
         context = kept;
     }
     return check("cuCtxSetCurrent", own_.set_current(context), device);
+}
+
+// CUlaunchAttribute and CUlaunchConfig of cuda.h.
+struct CudaDriver::LaunchAttribute {
+    int id = 0;
+    char padding[4] = {};
+    union {
+        int value;
+        char bytes[64];
+    };
+};
+struct CudaDriver::LaunchConfiguration {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    StreamHandle stream;
+    LaunchAttribute* attributes;
+    unsigned attribute_count;
+};
+
+Result<> CudaDriver::launch_overlapping(FunctionHandle function, Grid grid, Grid block, unsigned shared_bytes, StreamHandle stream, void** parameters) {
+    if (own_.launch_with == nullptr) return launch(function, grid, block, shared_bytes, stream, parameters);  // before CUDA 11.8
+    constexpr int programmatic_stream_serialization = 6;
+    LaunchAttribute attribute{};
+    attribute.id = programmatic_stream_serialization;
+    attribute.value = 1;
+    static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfiguration) == 56);
+    const LaunchConfiguration configuration{grid.x, grid.y, grid.z, block.x, block.y, block.z, shared_bytes, stream, &attribute, 1};
+    return check("cuLaunchKernelEx", own_.launch_with(&configuration, function, parameters, nullptr));
 }
 
 Result<> CudaDriver::allow_shared_memory(FunctionHandle function, unsigned bytes) {

@@ -15,10 +15,14 @@ public:
     ~CudaDriver() override;
 
     [[nodiscard]] Result<> make_current(int device) override;
+    [[nodiscard]] Result<> launch_overlapping(FunctionHandle function, Grid grid, Grid block, unsigned shared_bytes, StreamHandle stream,
+                                              void** parameters) override;
     [[nodiscard]] Result<> allow_shared_memory(FunctionHandle function, unsigned bytes) override;
 
 private:
     using Context = struct ContextObject*;
+    struct LaunchAttribute;
+    struct LaunchConfiguration;
     struct Own {  // what HIP does not have, or has in another form
         int (*device_get)(int* device, int ordinal) = nullptr;
         int (*device_uuid)(unsigned char* bytes, int device) = nullptr;
@@ -28,6 +32,7 @@ private:
         int (*release_context)(int device) = nullptr;
         int (*set_current)(Context context) = nullptr;
         int (*error_name)(int code, const char** name) = nullptr;
+        int (*launch_with)(const LaunchConfiguration* configuration, FunctionHandle function, void** parameters, void** extra) = nullptr;
         int (*set_function_attribute)(FunctionHandle function, int attribute, int value) = nullptr;
     };
 
