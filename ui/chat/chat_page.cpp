@@ -106,6 +106,18 @@ QWidget* ChatPage::make_header() {
     return header;
 }
 
+// "Runs on NVIDIA GeForce RTX 4070: 24 of 32 layers", for the tool tip of the model's name.
+QString ChatPage::where_it_runs(const engine::ModelInfo& info) {
+    if (info.devices.empty()) return tr("Runs on the processor");
+    QStringList lines;
+    for (const engine::DeviceUse& use : info.devices) {
+        QString line = tr("Runs on %1: %2 of %3 layers").arg(QString::fromStdString(use.name)).arg(use.layers).arg(info.layers);
+        if (info.experts_total > 0) line += tr(", %1 of %2 experts").arg(QLocale().toString(qlonglong(use.experts)), QLocale().toString(qlonglong(info.experts_total)));
+        lines << line;
+    }
+    return lines.join(QLatin1Char('\n'));
+}
+
 void ChatPage::update_header() {
     const ModelStatus& model = engine_.model();
     QStringList parts;
@@ -120,7 +132,8 @@ void ChatPage::update_header() {
     }
     const QString name = fontMetrics().elidedText(parts.join(QStringLiteral(" · ")), Qt::ElideMiddle, theme_.px(420));
     model_button_->set_text(name);
-    model_button_->setToolTip(tr("Choose another model"));
+    const QString where = model.state == ModelStatus::State::ready ? where_it_runs(model.info) + QStringLiteral("\n") : QString();
+    model_button_->setToolTip(where + tr("Choose another model"));
     model_button_->setAccessibleName(tr("Model: %1").arg(name));
     empty_->set_model(model.request.name == "builtin");
     context_->set_use(chats_.context_used(), model.state == ModelStatus::State::ready ? model.info.context : 0);

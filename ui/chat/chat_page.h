@@ -43,6 +43,7 @@ signals:
 private:
     QWidget* make_header();
     void update_header();
+    static QString where_it_runs(const engine::ModelInfo& info);
     void update_messages();
     void copy_conversation();
 
