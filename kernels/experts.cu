@@ -52,7 +52,7 @@ HR_DEVICE const std::uint8_t* row_of(const std::uint8_t* matrix, int row, std::u
 
 // Every block normalises the token for itself; the results that others read are written by turns. Two rows to a warp, blocks first, so that
 // many multiprocessors fetch a part of the matrix.
-HR_KERNEL(router_row, RouterArguments, 256) {
+HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
     __shared__ float scores[kMostExperts];
     __shared__ int last;
     const int n = a.w.cols;
@@ -60,6 +60,7 @@ HR_KERNEL(router_row, RouterArguments, 256) {
     const int step = grid_x() * (threads() / kWarp);
     int unit = warp() * grid_x() + block_x();
     if (unit < units) prefetch(row_of(a.w.data, 2 * unit, a.w.row_bytes), 2 * unit + 1 < a.w.rows ? 2 * a.w.row_bytes : a.w.row_bytes);
+    wait_for_previous();
 
     // In shared memory: the normed row, and its codes where the router's weights are quantized.
     float* normed = reinterpret_cast<float*>(dynamic_shared());

@@ -37,8 +37,13 @@
 
 // HR_KERNEL(name, Arguments, threads) { … a.count … }: one kernel of HR_KERNELS, launched with at most `threads` threads a block.
 // HR_KERNEL_OF(…, blocks): registers are limited so that a multiprocessor can hold so many blocks.
+//
+// On NVIDIA's cards from 9.0 on a kernel's blocks start while the kernel before on the stream is still at work (programmatic dependent
+// launch), and wait before their first statement until that one has ended and everything it wrote is there. HR_EARLY_KERNEL leaves the
+// waiting to the kernel: before wait_for_previous() it may read weights, and nothing that any kernel writes.
 #if defined(HR_HIP)
 #define HR_KERNEL_OF(name, Arguments, threads, blocks) HR_KERNEL(name, Arguments, threads)
+#define HR_EARLY_KERNEL(name, Arguments, threads) HR_KERNEL(name, Arguments, threads)
 // The arguments are read where the driver put them: a parameter by value would be copied to the thread's own memory wherever code indexes
 // or points into it.
 #define HR_KERNEL(name, Arguments, threads)                                                                                            \
@@ -49,8 +54,16 @@
     static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a)
 #else
 #define HR_KERNEL(name, Arguments, threads) HR_KERNEL_OF(name, Arguments, threads, 1)
-#define HR_KERNEL_OF(name, Arguments, threads, blocks) \
-    extern "C" __global__ void __launch_bounds__(threads, blocks) headroom_##name(const __grid_constant__ headroom::kernels::Arguments a)
+#define HR_KERNEL_OF(name, Arguments, threads, blocks) HR_ENTRY_OF(name, Arguments, threads, blocks, headroom::device::wait_for_previous())
+#define HR_EARLY_KERNEL(name, Arguments, threads) HR_ENTRY_OF(name, Arguments, threads, 1, (void)0)
+#define HR_ENTRY_OF(name, Arguments, threads, blocks, before)                                                                              \
+    static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a);                                                           \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) headroom_##name(const __grid_constant__ headroom::kernels::Arguments a) { \
+        headroom::device::let_next_start();                                                                                                \
+        before;                                                                                                                            \
+        body_of_##name(a);                                                                                                                 \
+    }                                                                                                                                      \
+    static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a)
 #endif
 
 namespace headroom::device {
@@ -140,6 +153,18 @@ HR_DEVICE unsigned char* dynamic_shared() {
 namespace headroom::device {
 
 inline constexpr int kWarp = 32;
+
+// See HR_EARLY_KERNEL.
+HR_DEVICE void let_next_start() {
+#if defined(HR_CUDA) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+HR_DEVICE void wait_for_previous() {
+#if defined(HR_CUDA) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 HR_DEVICE int lane() { return thread() & (kWarp - 1); }
 HR_DEVICE int warp() { return thread() / kWarp; }

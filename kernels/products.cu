@@ -75,11 +75,12 @@ HR_DEVICE Inputs<T> inputs(const ProductArguments& a, int first) {
 
 // Every block normalises and quantizes the token's row for itself, while its first weights are on the way. Units go round the blocks first,
 // so that few of them use the memory of all multiprocessors. Shared memory: see products.cpp.
-HR_KERNEL(product_row, ProductArguments, 512) {
+HR_EARLY_KERNEL(product_row, ProductArguments, 512) {
     const int step = grid_x() * (threads() / kWarp);
     int number = warp() * grid_x() + block_x();
     Unit unit = find_unit(a, number);
     prefetch_unit(a, unit);
+    wait_for_previous();
 
     const int n = a.targets[0].w.cols;
     unsigned char* free = dynamic_shared();

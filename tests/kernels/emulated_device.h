@@ -28,6 +28,7 @@
         [](const void* a) { headroom_##name(*static_cast<const headroom::kernels::Arguments*>(a)); });                               \
     static void headroom_##name(const headroom::kernels::Arguments& a)
 #define HR_KERNEL_OF(name, Arguments, most_threads, blocks) HR_KERNEL(name, Arguments, most_threads)
+#define HR_EARLY_KERNEL(name, Arguments, most_threads) HR_KERNEL(name, Arguments, most_threads)
 
 namespace headroom::device {
 

@@ -13,8 +13,9 @@ namespace {
 constexpr std::int64_t kFewTokens = 16;
 // Up to so many tokens each one's experts are computed by themselves: most experts are chosen once or never.
 constexpr std::int64_t kFewForExperts = 16;
-// Up to so many tokens of one session attention follows the exact order; prompts go to the matrix units.
-constexpr std::int64_t kExactAttention = 8;
+// Up to so many tokens of one session attention follows the exact order, as far as its partial results have room; longer prompts go to the
+// matrix units.
+constexpr std::int64_t kExactAttention = 64;
 
 gguf::TensorType type_of(const kernels::Matrix& matrix) noexcept { return static_cast<gguf::TensorType>(matrix.type); }
 std::uint32_t form_of(const kernels::Matrix& matrix) noexcept { return static_cast<std::uint32_t>(cpu::form_for(type_of(matrix))); }
@@ -118,7 +119,7 @@ Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const St
                                                 .scale = model.attention_scale, .pool = kv_pool(i), .places = step.places,
                                                 .max_chunks = static_cast<std::int32_t>(step.chunks), .partials = scratch_.partials,
                                                 .tickets = scratch_.tickets};
-    const bool prompt = step.one_session && step.tokens > kExactAttention;
+    const bool prompt = step.one_session && step.tokens > std::min(kExactAttention, attention_rows_);
     HR_CHECK(prompt ? kernels::attention_prefill(queue(), arguments) : kernels::attention_rows(queue(), arguments));
     const Target out[] = {{&layer.out, scratch_.x, true}};
     return multiply(scratch_.heads, nullptr, step.tokens, out);
