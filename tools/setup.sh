@@ -1,7 +1,8 @@
 # For ./run and ./test: names and installs the packages that are missing. Sourced by bash, at the root of the tree.
 
 build_packages=(cmake ninja-build g++ pkg-config libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libhwy-dev
-    qt6-base-dev qt6-tools-dev qt6-tools-dev-tools qt6-l10n-tools libqt6sql6-sqlite librsvg2-bin fonts-dejavu-core)
+    qt6-base-dev qt6-tools-dev qt6-tools-dev-tools qt6-l10n-tools libqt6sql6-sqlite librsvg2-bin fonts-dejavu-core
+    clang-19 lld-19)  # the code for AMD cards
 fuzz_packages=(clang-19)
 windows_packages=(g++-mingw-w64-x86-64-posix dpkg-dev xz-utils)
 wine_packages=(wine64 fonts-wine)
