@@ -27,6 +27,8 @@ public:
     }
     // What was opened, as given to open().
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    // The file that the loader took; empty where it does not tell.
+    [[nodiscard]] std::filesystem::path file() const;
     [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
 
 private:

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <link.h>
 
 #include "core/base/dynamic_library.h"
 #include "core/base/paths.h"
@@ -15,5 +16,10 @@ Result<DynamicLibrary> DynamicLibrary::open(const std::filesystem::path& name) {
 }
 
 void* DynamicLibrary::symbol(const char* name) const noexcept { return handle_ ? ::dlsym(handle_, name) : nullptr; }
+
+std::filesystem::path DynamicLibrary::file() const {
+    link_map* entry = nullptr;
+    return handle_ && ::dlinfo(handle_, RTLD_DI_LINKMAP, &entry) == 0 && entry ? std::filesystem::path(entry->l_name) : std::filesystem::path();
+}
 
 }  // namespace headroom

@@ -19,4 +19,10 @@ void* DynamicLibrary::symbol(const char* name) const noexcept {
     return handle_ ? reinterpret_cast<void*>(::GetProcAddress(static_cast<HMODULE>(handle_), name)) : nullptr;
 }
 
+std::filesystem::path DynamicLibrary::file() const {
+    wchar_t name[32768];
+    const DWORD length = handle_ ? ::GetModuleFileNameW(static_cast<HMODULE>(handle_), name, 32768) : 0;
+    return std::wstring(name, length < 32768 ? length : 0);
+}
+
 }  // namespace headroom

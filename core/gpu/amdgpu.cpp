@@ -1,5 +1,6 @@
 #include "core/gpu/amdgpu.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include "core/base/paths.h"
@@ -38,6 +39,17 @@ std::string amdgpu_driver_version(const SearchPath& path) {
     if (std::ifstream in(path.sysfs / "module/amdgpu/version"); in >> version) return version;
     std::error_code code;
     return std::filesystem::exists(path.sysfs / "module/amdgpu", code) ? os_name() : std::string();
+}
+
+std::vector<std::string> amdgpu_buses(const SearchPath& path) {
+    std::vector<std::string> buses;
+    std::error_code code;
+    for (const auto& device : std::filesystem::directory_iterator(path.sysfs / "bus/pci/devices", code)) {
+        std::error_code absent;
+        if (std::filesystem::exists(device.path() / "mem_info_vram_total", absent)) buses.push_back(to_utf8(device.path().filename()));
+    }
+    std::ranges::sort(buses);
+    return buses;
 }
 
 std::unique_ptr<MemoryCounter> open_amdgpu_counter(const DeviceInfo& device, const SearchPath& path) {

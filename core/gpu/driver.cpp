@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <type_traits>
 
 #include "core/gpu/cuda/cuda_driver.h"
 #include "core/gpu/hip/hip_driver.h"
+#include "core/gpu/lookup.h"
 
 namespace headroom::gpu {
 namespace {
@@ -35,22 +37,16 @@ Result<Driver::Loaded> Driver::open(Backend backend, const SearchPath& path, con
     Loaded loaded;
     HR_TRY(loaded.library, open_first(path, library_names, places));
     enum Group { basic, vmm };
-    std::string missing;
-    const auto absent = [&](Group group, const char* name) {
-        if (group == vmm) {
-            loaded.missing_vmm.emplace_back(name);
-        } else {
-            missing += (missing.empty() ? "" : ", ") + std::string(name);
-        }
+    Lookup lookup(loaded.library);
+    const auto find = [&](Group group, auto& function, const char* name) {
+        if (group == basic) return lookup.need(function, name);
+        function = loaded.library.function<std::remove_reference_t<decltype(function)>>(name);
+        if (!function) loaded.missing_vmm.emplace_back(name);
     };
-#define HR_GPU_LOAD(group, member, cuda, hip, parameters)                                                          \
-    loaded.call.member = loaded.library.function<int(*) parameters>(names.member[side(backend)]);                  \
-    if (!loaded.call.member) absent(group, names.member[side(backend)]);
+#define HR_GPU_LOAD(group, member, cuda, hip, parameters) find(group, loaded.call.member, names.member[side(backend)]);
     HR_GPU_ENTRY_POINTS(HR_GPU_LOAD)
 #undef HR_GPU_LOAD
-    if (!missing.empty()) {
-        return fail(ErrorKind::unsupported, "{} lacks functions that are needed ({}): please update the GPU driver", loaded.library.name(), missing);
-    }
+    HR_CHECK(lookup.all_found());
     return loaded;
 }
 

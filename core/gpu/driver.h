@@ -41,6 +41,7 @@ public:
 
     [[nodiscard]] Backend backend() const noexcept { return backend_; }
     [[nodiscard]] const std::string& library() const noexcept { return library_.name(); }
+    [[nodiscard]] std::filesystem::path library_file() const { return library_.file(); }  // empty where the system does not tell
     [[nodiscard]] std::span<const DeviceInfo> devices() const noexcept { return devices_; }
 
     // Makes the device current in this thread; its context is made at the first call and lives as long as the driver.

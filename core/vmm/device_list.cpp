@@ -40,27 +40,30 @@ DeviceList find_devices(const gpu::SearchPath& path, const std::filesystem::path
     const auto add = [&](const gpu::DeviceInfo& device) {
         list.devices.push_back({device, gpu::MemoryCounter::open(device, path), std::nullopt, false});
     };
-    const auto ask = [&](gpu::Backend backend, std::string& problem) {
+    // Asks a driver, and hands it to `keep` where it has devices.
+    const auto ask = [&](gpu::Backend backend, std::string& problem, const auto& keep) {
         const auto driver = gpu::Driver::load(backend, path);
         if (!driver) {
             problem = driver.error().message;
             return;
         }
         for (const auto& device : (*driver)->devices()) add(device);
+        if (!known.empty()) keep(**driver);
     };
+    const KnownDevices kept(known);
     const auto nvml = gpu::Nvml::load(path);  // alive while counters are opened: starting it again would cost as much again
-    const auto kept = nvml && !known.empty() ? KnownDevices(known).find(**nvml) : std::nullopt;
-    if (kept) {
-        for (const auto& device : *kept) add(device);
+    if (const auto devices = nvml && !known.empty() ? kept.find_cuda(**nvml) : std::nullopt) {
+        for (const auto& device : *devices) add(device);
     } else {
-        ask(gpu::Backend::cuda, list.cuda_problem);
-        if (nvml && !known.empty() && !list.devices.empty()) {
-            std::vector<gpu::DeviceInfo> found;
-            for (const auto& device : list.devices) found.push_back(device.info);
-            KnownDevices(known).keep(**nvml, found);
-        }
+        ask(gpu::Backend::cuda, list.cuda_problem, [&](const gpu::Driver& driver) {
+            if (nvml) kept.keep_cuda(**nvml, driver.devices());
+        });
     }
-    ask(gpu::Backend::hip, list.hip_problem);
+    if (const auto devices = known.empty() ? std::nullopt : kept.find_hip(path)) {
+        for (const auto& device : *devices) add(device);
+    } else {
+        ask(gpu::Backend::hip, list.hip_problem, [&](const gpu::Driver& driver) { kept.keep_hip(path, driver.library_file(), driver.devices()); });
+    }
     return list;
 }
 
@@ -85,13 +88,6 @@ DeviceList list_devices(const DeviceListOptions& options) {
     }
     tests.clear();
     return list;
-}
-
-void prepare_process(const Verdict& verdict) {
-    if (verdict.kind != VerdictKind::on || verdict.open_files_needed == 0) return;
-    const auto before = open_file_limit();
-    if (!before || before->soft >= verdict.open_files_needed) return;
-    if (const auto after = raise_open_file_limit(verdict.open_files_needed)) spdlog::info("{}", text::open_file_limit_raised(before->soft, after->soft));
 }
 
 }  // namespace headroom::vmm

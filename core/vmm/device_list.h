@@ -35,8 +35,8 @@ struct DeviceListOptions {
     std::function<void(const gpu::DeviceInfo& device)> on_test;  // called before a device is tested
 };
 
-// The devices without their verdicts: loads the drivers, makes no context, tests nothing. known: a file that spares starting the CUDA
-// driver where nothing changed since (KnownDevices); empty: ask the driver.
+// The devices without their verdicts: loads the drivers, makes no context, tests nothing. known: a file that spares starting the
+// drivers where nothing changed since (KnownDevices); empty: ask them.
 [[nodiscard]] DeviceList find_devices(const gpu::SearchPath& path, const std::filesystem::path& known = {});
 
 // The verdict of one device: from the store, or by a test in a child, which is then kept. Blocks for the test's time limit at most. Where
@@ -45,8 +45,5 @@ void add_verdict(ListedDevice& device, const DeviceListOptions& options);
 
 // Both; devices that have to be tested are tested side by side.
 [[nodiscard]] DeviceList list_devices(const DeviceListOptions& options);
-
-// Raises this process's open-file limit to what segments over the whole card need on this runtime, and logs it; does nothing elsewhere.
-void prepare_process(const Verdict& verdict);
 
 }  // namespace headroom::vmm

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "core/base/bytes.h"
+#include "core/base/paths.h"
 #include "core/gpu/memory_counter.h"
 #include "tests/simgpu/fixture.h"
+#include "tests/simgpu/reduced_drivers.h"
 
 using namespace headroom;
 using namespace headroom::gpu;
@@ -28,6 +31,12 @@ void axpy(const SimLaunch*, void** p) {
 class TestDriver : public QObject {
     Q_OBJECT
     SimGpu sim_;
+
+    static void backends() {
+        QTest::addColumn<int>("backend");
+        QTest::newRow("cuda") << 0;
+        QTest::newRow("hip") << 1;
+    }
 
 private slots:
     void init() { sim_.reset(SimGpu::healthy()); }
@@ -82,6 +91,116 @@ private slots:
         QCOMPARE(device.runtime, std::string("HIP 7.2.53210"));
         QCOMPARE(device.driver, std::string("580.10"));
         QVERIFY(device.vmm_attribute);
+    }
+    void lackingFunctionsAreNamed_data() { backends(); }
+    void lackingFunctionsAreNamed() {
+#ifdef _WIN32
+        QSKIP("the simulated drivers can be reduced on Linux only");
+#endif
+        QFETCH(int, backend);
+        enum Group { basic, vmm };
+        std::set<std::string> names;
+        const auto add = [&](Group group, const char* cuda, const char* hip) {
+            if (group == basic) names.insert(backend == 0 ? cuda : hip);
+        };
+#define HR_ADD(group, member, cuda, hip, parameters) add(group, cuda, hip);
+        HR_GPU_ENTRY_POINTS(HR_ADD)
+#undef HR_ADD
+        const std::set<std::string> own = backend == 0 ? std::set<std::string>{"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2",
+                                                                               "cuCtxSetCurrent", "cuGetErrorName", "cuFuncSetAttribute"}
+                                                       : std::set<std::string>{"hipSetDevice", "hipRuntimeGetVersion", "hipGetErrorName"};
+        const char* library = backend == 0 ? "libcuda.so.1" : "libamdhip64.so.7";
+        for (const auto& without : {std::set<std::string>{*names.begin()}, names, std::set<std::string>{*own.begin()}, own}) {
+            QTemporaryDir folder;
+            const gpu::SearchPath path{.libraries = from_utf8(folder.path().toStdString())};
+            QVERIFY(test::make_reduced_drivers(sim_.path().libraries, path.libraries, without));
+            const auto driver = Driver::load(static_cast<Backend>(backend), path);
+            QVERIFY(!driver);
+            QCOMPARE(driver.error().kind, ErrorKind::unsupported);
+            const std::string& message = driver.error().message;
+            QVERIFY2(message.starts_with(to_utf8(path.libraries / library) + " lacks functions that are needed ("), message.c_str());
+            QVERIFY2(message.ends_with("): please update the GPU driver"), message.c_str());
+            for (const auto& name : without) QVERIFY2(message.find(name) != std::string::npos, message.c_str());
+            QCOMPARE(std::ranges::count(message, ','), static_cast<std::ptrdiff_t>(without.size()) - 1);  // and no others
+        }
+    }
+    // HIP 5: the library's name, its functions, and the old structure of properties under the old function.
+    void describesDevicesOfHip5() {
+#ifdef _WIN32
+        QSKIP("the simulated drivers can be reduced on Linux only");
+#endif
+        sim_.reset({{"hip", {{{"name", "Radeon VII"}, {"uuid", "4ff8a1b2c3d4e5f6"}, {"architecture", "gfx906:sramecc+:xnack-"}, {"total_mib", 16368}}}},
+                    {"hip_version", 50221151}});
+        QTemporaryDir folder;
+        const gpu::SearchPath path{.libraries = from_utf8(folder.path().toStdString()), .sysfs = sim_.path().sysfs};
+        QVERIFY(test::make_reduced_drivers(sim_.path().libraries, path.libraries, {"hipGetDevicePropertiesR0600"}, "libamdhip64.so.5"));
+        const auto driver = Driver::load(Backend::hip, path);
+        REQUIRE(driver);
+        QVERIFY((*driver)->library().ends_with("/libamdhip64.so.5"));
+        const auto& device = (*driver)->devices()[0];
+        QCOMPARE(device.name, std::string("Radeon VII"));
+        QCOMPARE(device.architecture, std::string("gfx906:sramecc+:xnack-"));
+        QCOMPARE(device.total_bytes, 16368 * MiB);
+        QCOMPARE(device.runtime, std::string("HIP 5.2.21151"));
+        QCOMPARE(device.uuid, std::string("GPU-4ff8a1b2c3d4e5f6"));
+        QVERIFY(device.vmm_attribute);
+        // The complete library has both functions; the new one is asked.
+        const auto complete = Driver::load(Backend::hip, sim_.path());
+        REQUIRE(complete);
+        QCOMPARE((*complete)->devices()[0].architecture, device.architecture);
+    }
+    // H13: one copy must not span two reservations, even where one begins at the other's end. A kernel may.
+    void copiesStayWithinAReservation_data() { backends(); }
+    void copiesStayWithinAReservation() {
+        QFETCH(int, backend);
+        constexpr std::uint64_t unit = 2 * MiB;
+        auto description = SimGpu::healthy();
+        description["adjacent_ranges"] = true;
+        sim_.reset(description);
+        sim_.register_kernel("axpy", axpy, {4, 8, 8, 4});
+        {
+            const auto loaded = Driver::load(static_cast<Backend>(backend), sim_.path());
+            REQUIRE(loaded);
+            Driver& driver = **loaded;
+            REQUIRE(driver.make_current(0));
+            DevicePointer at[2] = {};
+            SegmentHandle segments[2] = {};
+            for (int i = 0; i < 2; ++i) {
+                const auto range = driver.reserve(0, unit);
+                const auto segment = driver.create_segment(0, unit);
+                REQUIRE(range);
+                REQUIRE(segment);
+                at[i] = *range;
+                segments[i] = *segment;
+                REQUIRE(driver.map(0, at[i], unit, segments[i]));
+            }
+            QCOMPARE(at[1], at[0] + unit);
+            QVERIFY(!driver.set_access(0, at[0], 2 * unit, false));
+            for (const auto pointer : at) REQUIRE(driver.set_access(0, pointer, unit, false));
+            std::vector<float> ones(2 * unit / sizeof(float), 1.0F);
+            QVERIFY(!driver.fill(at[0], 0, 2 * unit));
+            QVERIFY(!driver.copy_to_device(at[0], ones.data(), 2 * unit));
+            QVERIFY(!driver.copy_to_host(ones.data(), at[1] - 8, 16));
+            QVERIFY(!driver.copy_on_device(at[0], at[1] - 8, 16));
+            for (const auto pointer : at) REQUIRE(driver.copy_to_device(pointer, ones.data(), unit));  // split at the border
+            const auto module = driver.load_module("simulated module: axpy");
+            REQUIRE(module);
+            const auto function = driver.function(*module, "axpy");
+            REQUIRE(function);
+            float a = 2;
+            int count = static_cast<int>(ones.size());
+            void* parameters[] = {&a, &at[0], &at[0], &count};
+            REQUIRE(driver.launch(*function, {}, {}, 0, nullptr, parameters));
+            REQUIRE(driver.copy_to_host(ones.data(), at[1], unit));
+            QCOMPARE(ones[0], 3.0F);
+            REQUIRE(driver.unload_module(*module));
+            for (int i = 0; i < 2; ++i) {
+                REQUIRE(driver.unmap(0, at[i], unit));
+                REQUIRE(driver.release_segment(0, segments[i]));
+                REQUIRE(driver.free_addresses(0, at[i], unit));
+            }
+        }
+        QCOMPARE(test::leaks(sim_.counters()), std::string());
     }
     void prefersRealCards() {
         std::vector<DeviceInfo> devices(3);

@@ -9,11 +9,12 @@
 //    "sysfs": "FOLDER",             where the counters of HIP devices are kept as the amdgpu driver does
 //    "bandwidth_gbps": 0,           of copies between host and device; 0: as fast as they go
 //    "asynchronous": false,         true: work on a stream is kept and done as late as the driver's rules allow (streams.cpp)
+//    "adjacent_ranges": false,      true: each reservation begins where the one before it ends
 //    "faults": {NAME: VALUE, …},    see Faults in simulator.h
 //    "calls": [{"function": "cuMemCreate", "call": 3, "action": "fail", "code": 2}, …]}
 //   DEVICE: {"name", "uuid" (32 hexadecimal digits, or 16 letters for AMD), "bus", "architecture" ("8.9", "gfx1100"), "total_mib",
 //            "other_mib", "integrated", "vmm", "granularity_min", "granularity_rec"}: all with defaults.
-//   action: "fail" returns `code` once, "hang" never returns, "crash" ends the process. "call": which one, from 1; 0: every call.
+//   action: "fail" returns `code` once, "hang" never returns, "crash" ends the process, "wait" takes `code` milliseconds longer. "call": which one, from 1; 0: every call.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,8 @@
 struct SimCounters {  // what is alive now; all zero after a clean end
     std::uint64_t ranges, segments, mappings, allocations, host_allocations, host_registrations;
     std::uint64_t contexts, streams, events, modules, graphs;
-    std::uint64_t double_maps;  // how often a segment was mapped while it was mapped already: never allowed
+    std::uint64_t double_maps;    // how often a segment was mapped while it was mapped already: never allowed
+    std::uint64_t rdma_segments;  // how many segments were made for GPUDirect RDMA: never wanted
 };
 
 struct SimLaunch {

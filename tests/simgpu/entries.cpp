@@ -33,6 +33,14 @@ int copy_uuid(unsigned char* to, const std::string& text) {
     return ok;
 }
 
+// A structure of hipGetDeviceProperties with the architecture's name at its place and no other text.
+int copy_properties(void* properties, std::size_t size, std::size_t architecture_at, int index) {
+    const Device* d = device(Kind::hip, index);
+    if (!d) return invalid_device;
+    std::memset(properties, 0xAB, size);
+    return copy_text(static_cast<char*>(properties) + architecture_at, 256, d->architecture);
+}
+
 struct Name {
     int code;
     const char* cuda;
@@ -110,9 +118,9 @@ SIM_ONE(hipDeviceGetAttribute, (int* value, int attribute, int index), const Dev
             case 89: *value = d->vmm; break;
             default: break;
         } return ok;)
-// The structure of HIP 6 and 7: only what is read of it.
-SIM_ONE(hipGetDevicePropertiesR0600, (void* properties, int index), const Device* d = device(Kind::hip, index);
-        return d ? copy_text(static_cast<char*>(properties) + 1160, 256, d->architecture) : invalid_device;)
+// The structure of HIP 6 and 7, and that of HIP 5, which later libraries still fill under its old name: their size, and what is read of them.
+SIM_ONE(hipGetDevicePropertiesR0600, (void* properties, int index), return copy_properties(properties, 1472, 1160, index);)
+SIM_ONE(hipGetDeviceProperties, (void* properties, int index), return copy_properties(properties, 792, 396, index);)
 SIM_ONE(cuDevicePrimaryCtxRetain, (void** context, int index), if (!device(Kind::cuda, index)) return invalid_device;
         const std::scoped_lock lock(simulator().mutex); ++simulator().contexts[index];
         *context = reinterpret_cast<void*>(static_cast<std::size_t>(index) + 1); return ok;)

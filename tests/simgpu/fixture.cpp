@@ -52,6 +52,20 @@ json SimGpu::with_faults(json faults, json calls) {
 
 gpu::SearchPath SimGpu::path() const { return {.libraries = libraries(), .sysfs = folder() / "sys"}; }
 
+std::filesystem::path SimGpu::folder_for_programs() const {
+#ifdef _WIN32
+    return path().libraries;
+#else
+    const auto programs = folder() / "programs";
+    if (!std::filesystem::create_directory(programs)) return programs;
+    for (const auto& library : std::filesystem::directory_iterator(path().libraries)) {
+        std::filesystem::create_symlink(library.path(), programs / library.path().filename());
+    }
+    std::filesystem::create_directory_symlink(path().sysfs, programs / "sys");
+    return programs;
+#endif
+}
+
 gpu::SearchPath SimGpu::nothing() const { return {.libraries = folder() / "nothing", .sysfs = folder() / "nothing"}; }
 
 std::filesystem::path SimGpu::folder() const { return from_utf8(folder_.path().toStdString()); }
@@ -85,6 +99,7 @@ std::string leaks(const SimCounters& c) {
     add(c.modules, "modules");
     add(c.graphs, "graphs");
     add(c.double_maps, "double mappings");
+    add(c.rdma_segments, "segments for RDMA");
     return text;
 }
 

@@ -36,6 +36,8 @@ public:
     [[nodiscard]] static nlohmann::json with_faults(nlohmann::json faults, nlohmann::json calls = nlohmann::json::array());
 
     [[nodiscard]] gpu::SearchPath path() const;
+    // What HEADROOM_GPU_LIBRARIES has to name so that a finished program sees these drivers and their counters in sysfs (on Windows: the drivers).
+    [[nodiscard]] std::filesystem::path folder_for_programs() const;
     // A folder without any driver.
     [[nodiscard]] gpu::SearchPath nothing() const;
     // A fresh folder for verdict caches.
@@ -60,7 +62,7 @@ private:
     SimRegister register_ = nullptr;
 };
 
-// What is alive, in words, for a test's message; empty where nothing is left and no segment was ever mapped twice.
+// What is alive, in words, for a test's message; empty where nothing is left and no segment was ever mapped twice or made for RDMA.
 [[nodiscard]] std::string leaks(const SimCounters& counters);
 
 }  // namespace headroom::test

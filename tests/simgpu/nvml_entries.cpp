@@ -52,5 +52,5 @@ SIM_NVML(nvmlDeviceGetMemoryInfo, (Device* device, Memory* memory), const std::s
          *memory = {device->total, device->total - device->used(), device->used()}; return 0;)
 SIM_NVML(nvmlDeviceGetComputeRunningProcesses_v3, (Device* device, unsigned* count, Process* processes),
          const std::scoped_lock lock(simulator().mutex); if (*count < 1) return *count = 1, nvml_insufficient_size; *count = 1;
-         processes[0] = {headroom::process_id(), device->own, 0, 0}; return 0;)
+         processes[0] = {headroom::process_id(), device->resident(), 0, 0}; return 0;)
 SIM_EXPORT const char* nvmlErrorString(int code) { return code == 9 ? "Driver Not Loaded" : "Unknown Error"; }

@@ -43,6 +43,8 @@ Faults read_faults(const json& from) {
     f.double_map_stale = from.value("double_map_stale", false);
     f.fresh_memory_dirty = from.value("fresh_memory_dirty", false);
     f.zeros_after_unmaps = from.value("zeros_after_unmaps", std::uint64_t(0));
+    f.rdma_access_fails = from.value("rdma_access_fails", false);
+    f.paged_out_mib = from.value("paged_out_mib", std::uint64_t(0));
     f.small_copies_fail = from.value("small_copies_fail", false);
     f.reserve_limit_mib = from.value("reserve_limit_mib", std::uint64_t(0));
     f.allocations_spill = from.value("allocations_spill", false);
@@ -76,9 +78,11 @@ void Simulator::clear() {
             unmap_block(reinterpret_cast<void*>(at), mapping.bytes);
             if (mapping.owns_shown) destroy_block(mapping.shown);
         }
-        free_addresses(reinterpret_cast<void*>(base), range.bytes);
+        if (!range.carved) free_addresses(reinterpret_cast<void*>(base), range.bytes);
     }
     ranges_.clear();
+    if (adjacent_ != 0) free_addresses(reinterpret_cast<void*>(adjacent_), adjacent_room);
+    adjacent_ = adjacent_used_ = 0;
     while (!segments_.empty()) drop_segment(segments_.begin()->first);
     while (!allocations_.empty()) free(allocations_.begin()->first);
     for (auto& [pointer, bytes] : host_allocations_) ::free(pointer);
@@ -97,7 +101,7 @@ void Simulator::clear() {
     rules.clear();
     trace.clear();
     calls.clear();
-    unmaps_ = double_maps_ = 0;
+    unmaps_ = double_maps_ = rdma_segments_ = 0;
     current[0] = -1;
     current[1] = 0;
 }
@@ -135,6 +139,10 @@ bool Simulator::take(const char* description) {
     sysfs = config.value("sysfs", "");
     bandwidth_gbps = config.value("bandwidth_gbps", 0.0);
     asynchronous = config.value("asynchronous", false);
+    adjacent_ranges = config.value("adjacent_ranges", false);
+    for (auto* list : {&cuda, &hip}) {
+        for (auto& d : *list) d.paged_out = faults.paged_out_mib * MiB;
+    }
     for (const auto& rule : config.value("calls", json::array())) {
         rules.push_back({rule.value("function", ""), rule.value("call", std::uint64_t(0)), rule.value("action", "fail"), rule.value("code", 1)});
     }
@@ -156,6 +164,7 @@ SimCounters Simulator::counters() {
     c.modules = modules_.size();
     c.graphs = graphs_.size();
     c.double_maps = double_maps_;
+    c.rdma_segments = rdma_segments_;
     return c;
 }
 
@@ -174,6 +183,7 @@ std::optional<int> Simulator::enter(const char* function) {
         }
     }
     if (action == "crash") std::abort();
+    if (action == "wait") std::this_thread::sleep_for(std::chrono::milliseconds(code));
     while (action == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
     return action == "fail" ? std::optional(code) : std::nullopt;
 }

@@ -56,6 +56,8 @@ struct Faults {
     bool double_map_stale = false;           // H10: the second mapping of a segment is a copy that does not follow
     bool fresh_memory_dirty = false;         // H11: new segments hold old data
     std::uint64_t zeros_after_unmaps = 0;    // H12: after so many unmaps the oldest mapped segment turns to zeros
+    bool rdma_access_fails = false;          // C2: set-access refuses a range whose segments were made for GPUDirect RDMA
+    std::uint64_t paged_out_mib = 0;         // C5: so much of what a program holds was moved to RAM; nothing but the counters tells
     bool small_copies_fail = false;          // H14: copies to the host of up to 1 MiB fail unless the host was granted access
     std::uint64_t reserve_limit_mib = 0;     // C1: larger reservations fail
     bool allocations_spill = false;          // C3: creating succeeds although the card is full
@@ -65,11 +67,12 @@ struct Faults {
 
 struct Device {
     std::string name, uuid, bus, architecture;
-    std::uint64_t total = 0, other = 0, own = 0;
+    std::uint64_t total = 0, other = 0, own = 0, paged_out = 0;
     std::uint64_t granularity_min = 2 << 20, granularity_rec = 2 << 20;
     bool integrated = false, vmm = true;
     std::shared_ptr<std::ofstream> used_file;  // its counter in sysfs
-    [[nodiscard]] std::uint64_t used() const { return std::min(total, other + own); }
+    [[nodiscard]] std::uint64_t resident() const { return own - std::min(own, paged_out); }
+    [[nodiscard]] std::uint64_t used() const { return std::min(total, other + resident()); }
 };
 
 struct Segment {
@@ -79,6 +82,7 @@ struct Segment {
     Block* block;
     std::uint64_t mapped = 0;   // how many mappings
     bool released = false;
+    bool rdma = false;          // made for GPUDirect RDMA
     int file = -1;              // H8
 };
 
@@ -99,6 +103,7 @@ struct Range {
     Kind kind = Kind::cuda;
     int withheld_device = 0;
     bool broken = false;        // H9
+    bool carved = false;        // a part of adjacent_
 };
 
 struct Allocation {
@@ -146,6 +151,8 @@ struct Rule {
     std::string action;
     int code = invalid_value;
 };
+
+inline constexpr std::uint64_t adjacent_room = 1 << 30;
 
 class Simulator {
 public:
@@ -224,7 +231,7 @@ public:
     int cuda_version = 13000, hip_version = 70100000;
     std::string driver_version = "580.10", sysfs;
     double bandwidth_gbps = 0;
-    bool asynchronous = false;
+    bool asynchronous = false, adjacent_ranges = false;
     std::vector<Rule> rules;
     std::vector<std::string> trace;
     std::map<std::string, std::uint64_t> calls;
@@ -258,7 +265,9 @@ private:
     std::set<Module*> modules_;
     std::set<Graph*> graphs_;
     std::map<std::string, Kernel> kernels_;
-    std::uint64_t next_segment_ = 1, order_ = 0, unmaps_ = 0, double_maps_ = 0;
+    std::uint64_t next_segment_ = 1, order_ = 0, unmaps_ = 0, double_maps_ = 0, rdma_segments_ = 0;
+    DevicePointer adjacent_ = 0;          // addresses that ranges are cut from, if they are to lie side by side
+    std::uint64_t adjacent_used_ = 0;
     std::recursive_mutex running_;  // held while queued work runs: one piece of it at a time
     int work_error_ = ok;           // asynchronous mode: after work has failed nothing runs and every call about work says so, as on a card
 };

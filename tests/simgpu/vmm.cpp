@@ -59,10 +59,18 @@ int Simulator::reserve(Kind kind, DevicePointer* pointer, std::size_t bytes) {
     constexpr std::uint64_t page = 64 << 10;
     if (bytes == 0 || bytes % page != 0) return invalid_value;
     if (faults.reserve_limit_mib != 0 && bytes > faults.reserve_limit_mib * MiB) return out_of_memory;
-    void* at = reserve_addresses(bytes);
-    if (!at) return out_of_memory;
-    *pointer = reinterpret_cast<DevicePointer>(at);
     Range range{};
+    if (adjacent_ranges) {
+        if (adjacent_ == 0) adjacent_ = reinterpret_cast<DevicePointer>(reserve_addresses(adjacent_room));
+        if (adjacent_ == 0 || bytes > adjacent_room - adjacent_used_) return out_of_memory;
+        *pointer = adjacent_ + adjacent_used_;
+        adjacent_used_ += bytes;
+        range.carved = true;
+    } else {
+        void* at = reserve_addresses(bytes);
+        if (!at) return out_of_memory;
+        *pointer = reinterpret_cast<DevicePointer>(at);
+    }
     range.bytes = bytes;
     range.kind = kind;
     ranges_[*pointer] = std::move(range);
@@ -75,8 +83,8 @@ int Simulator::free_range(DevicePointer pointer, std::size_t bytes) {
     // Whole, exactly as reserved, and with nothing mapped.
     if (found == ranges_.end() || found->second.bytes != bytes || !found->second.mappings.empty() || found->second.broken) return invalid_value;
     if (found->second.withheld) charge(found->second.kind, found->second.withheld_device, -static_cast<std::int64_t>(found->second.withheld));
+    if (!found->second.carved) free_addresses(address(pointer), bytes);
     ranges_.erase(found);
-    free_addresses(address(pointer), bytes);
     return ok;
 }
 
@@ -84,7 +92,7 @@ int Simulator::create_segment(Kind kind, std::uint64_t* segment, std::size_t byt
     const std::scoped_lock lock(mutex);
     const Device* d = device(kind, p->location.id);
     if (!d) return invalid_device;
-    if (p->type != 1 || p->location.type != 1 || p->requested_handles != 0 || p->rdma != 0) return not_supported;
+    if (p->type != 1 || p->location.type != 1 || p->requested_handles != 0) return not_supported;
     if (bytes == 0 || bytes % d->granularity_min != 0) return invalid_value;
     if (bytes > d->total - d->used() && !faults.allocations_spill) return out_of_memory;
     Segment s{kind, p->location.id, bytes, nullptr};
@@ -97,6 +105,8 @@ int Simulator::create_segment(Kind kind, std::uint64_t* segment, std::size_t byt
     s.block = create_block(bytes);
     if (!s.block) return out_of_memory;
     if (faults.fresh_memory_dirty) fill_block(s.block, bytes, 0xA5);
+    s.rdma = p->rdma != 0;
+    rdma_segments_ += s.rdma;
     *segment = next_segment_++;
     segments_[*segment] = s;
     charge(kind, s.device, static_cast<std::int64_t>(bytes));
@@ -240,6 +250,8 @@ int Simulator::set_access(DevicePointer pointer, std::size_t bytes, const abi::A
         at += mapping->second.bytes;
     }
     if (faults.access_single_mapping && mappings.size() > 1) return invalid_value;
+    const auto for_rdma = [&](const Mapping* m) { return segments_[m->segment].rdma; };
+    if (faults.rdma_access_fails && std::ranges::any_of(mappings, for_rdma)) return not_supported;
     for (std::size_t i = 0; i < mappings.size(); ++i) {
         mappings[i]->access = true;
         mappings[i]->host_access = false;

@@ -2,10 +2,19 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 
+#ifndef _WIN32
+#include <sys/resource.h>
+#endif
+
+#include <spdlog/sinks/ringbuffer_sink.h>
+#include <spdlog/spdlog.h>
+
 #include "core/base/bytes.h"
-#include "core/vmm/arena.h"
+#include "core/base/system.h"
+#include "core/vmm/create_arena.h"
 #include "core/vmm/open_files.h"
 #include "tests/simgpu/fixture.h"
 
@@ -14,6 +23,17 @@ using namespace headroom::vmm;
 using headroom::test::SimGpu;
 
 namespace {
+#ifdef _WIN32
+bool set_open_file_limit(std::uint64_t) { return false; }  // there is none
+#else
+bool set_open_file_limit(std::uint64_t soft) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+    limit.rlim_cur = soft;
+    return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+#endif
+
 constexpr std::uint64_t unit = 2 * MiB;
 
 ArenaOptions options(std::uint64_t bytes, std::uint64_t segment = unit) { return {.bytes = bytes, .segment_bytes = segment, .granularity = unit}; }
@@ -162,6 +182,75 @@ private slots:
         const auto never = plan_open_files(1024 * GiB, 64 * MiB, 1, 30, 1024);
         QVERIFY(!never.fits);
         QCOMPARE(never.segment_bytes, 1 * GiB);
+    }
+
+    // The arena that a verdict asks for.
+    void verdictsMakeArenas() {
+        const auto d = driver();
+        REQUIRE(d);
+        SegmentPool pool(**d, 0);
+        Verdict verdict;
+        verdict.kind = VerdictKind::on;
+        verdict.granularity_recommended = unit;
+        verdict.segment_bytes = 4 * unit;
+        verdict.access = AccessStyle::from_base;
+        const auto on = create_arena(pool, verdict, 9 * unit + 1);
+        REQUIRE(on);
+        QCOMPARE((*on)->slot_count(), std::size_t(3));
+        QCOMPARE((*on)->slot_bytes(0), 4 * unit);
+        QCOMPARE((*on)->access_style(), AccessStyle::from_base);
+        verdict.kind = VerdictKind::fixed;
+        verdict.segment_bytes = 0;
+        const auto fixed = create_arena(pool, verdict, 9 * unit + 1);
+        REQUIRE(fixed);
+        QCOMPARE((*fixed)->slot_count(), std::size_t(1));
+        QCOMPARE((*fixed)->slot_bytes(0), 10 * unit);
+        verdict.kind = VerdictKind::off;
+        verdict.reason = "why";
+        const auto off = create_arena(pool, verdict, unit);
+        QVERIFY(!off);
+        QCOMPARE(off.error().kind, ErrorKind::invalid_argument);
+        QVERIFY(off.error().message.ends_with(": why"));
+    }
+    // H8: a runtime that keeps one file open for each segment.
+    void openFileLimitIsRaisedForSegments() {
+        const auto limit = open_file_limit();
+        if (!limit) QSKIP("this system sets no open-file limit");
+        const std::uint64_t in_use = open_file_count().value_or(0);
+        constexpr std::size_t count = 64;
+        sim_.reset(SimGpu::with_faults({{"open_file_per_segment", true}}));
+        const auto d = driver(gpu::Backend::hip);
+        REQUIRE(d);
+        SegmentPool pool(**d, 0);
+        std::vector<std::size_t> all(count);
+        std::iota(all.begin(), all.end(), 0);
+        const auto lowered = in_use + count / 2;
+        QVERIFY(set_open_file_limit(lowered));
+        {
+            const auto plain = Arena::create(pool, options(count * unit));
+            REQUIRE(plain);
+            const auto refused = (*plain)->map(all);
+            QVERIFY(!refused);
+            QCOMPARE(refused.error().kind, ErrorKind::out_of_memory);
+            REQUIRE(pool.trim());
+        }
+        const auto log = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(8);
+        log->set_pattern("%v");
+        spdlog::default_logger()->sinks().push_back(log);
+        Verdict verdict;
+        verdict.kind = VerdictKind::on;
+        verdict.granularity_recommended = verdict.segment_bytes = unit;
+        verdict.open_files_needed = in_use + 2 * count;
+        const auto arena = create_arena(pool, verdict, count * unit);
+        REQUIRE(arena);
+        REQUIRE((*arena)->map(all));
+        const auto again = create_arena(pool, verdict, unit);
+        REQUIRE(again);
+        const auto lines = log->last_formatted();
+        std::erase(spdlog::default_logger()->sinks(), log);
+        QVERIFY(set_open_file_limit(limit->soft));
+        QCOMPARE(lines.size(), std::size_t(1));  // once
+        QVERIFY2(lines[0].starts_with(fmt::format("open-file limit {} -> {}", lowered, verdict.open_files_needed)), lines[0].c_str());
     }
 
     // Random steps against a model of what should be mapped where and of what it should hold.

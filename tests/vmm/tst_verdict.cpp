@@ -10,6 +10,7 @@
 #include "core/vmm/device_list.h"
 #include "core/vmm/self_test.h"
 #include "tests/simgpu/fixture.h"
+#include "tests/simgpu/reduced_drivers.h"
 
 using namespace headroom;
 using namespace headroom::vmm;
@@ -99,6 +100,7 @@ private slots:
                "4.0 GiB were refused, 1.0 GiB reserved in one piece");
         addRow("C1: nearly all reservations fail", with({{"reserve_limit_mib", 100}}), "off",
                "*of 4.0 GiB of addresses the driver reserved at most 64.0 MiB in one piece: ", "addresses", "failed");
+        addRow("C2: access with the RDMA flag fails", with({{"rdma_access_fails", true}}), "on", "", "patterns", "passed");
         addRow("C3: allocations spill", with({{"allocations_spill", true}}), "on", "", "release", "passed");
         addRow("C4: the runtime's figure is off", with({{"runtime_free_extra_mib", 700}}), "on", "", "release", "passed");
         addRow("a replaced segment shows the old one", with({{"middle_replacement_lost", true}}), "off",
@@ -133,6 +135,98 @@ private slots:
             QVERIFY2(o->seen.find(seen.toStdString()) != std::string::npos, text.c_str());
             QVERIFY2(v.kernel_test || v.observations.size() < 4, text.c_str());
         }
+    }
+    void missingFunctionsAreNamed_data() {
+        QTest::addColumn<QString>("library");
+        QTest::addColumn<int>("backend");
+        enum Group { basic, vmm };
+        const auto add = [](Group group, const char* cuda, const char* hip) {
+            if (group != vmm) return;
+            QTest::newRow(cuda) << "libcuda.so.1" << 0;
+            QTest::newRow(hip) << "libamdhip64.so.7" << 1;
+        };
+#define HR_ADD(group, member, cuda, hip, parameters) add(group, cuda, hip);
+        HR_GPU_ENTRY_POINTS(HR_ADD)
+#undef HR_ADD
+    }
+    void missingFunctionsAreNamed() {
+#ifdef _WIN32
+        QSKIP("the simulated drivers can be reduced on Linux only");
+#endif
+        QFETCH(QString, library);
+        QFETCH(int, backend);
+        const std::string function = QTest::currentDataTag();
+        QTemporaryDir folder;
+        auto o = options();
+        o.test.path.libraries = from_utf8(folder.path().toStdString());
+        o.test.options = {.segment_bytes = 2 * MiB, .rounds = 1, .cycles = 1};
+        QVERIFY(test::make_reduced_drivers(sim_.path().libraries, o.test.path.libraries, {function}));
+        auto list = find_devices(o.test.path);
+        QCOMPARE(list.devices.size(), std::size_t(2));  // the device is there; only its memory cannot be given back
+        for (auto& device : list.devices) add_verdict(device, o);
+        const Verdict &v = *list.devices[static_cast<std::size_t>(backend)].verdict, &other = *list.devices[static_cast<std::size_t>(1 - backend)].verdict;
+        QCOMPARE(v.kind, VerdictKind::off);
+        QCOMPARE(QString::fromStdString(v.reason),
+                 QStringLiteral("%1/%2 lacks functions for virtual memory: %3 (%4, driver 580.10)")
+                     .arg(folder.path(), library, QString::fromStdString(function), backend == 0 ? "CUDA 13.0" : "HIP 7.1.0"));
+        QCOMPARE(v.observations.size(), std::size_t(1));
+        QVERIFY2(other.kind == VerdictKind::on, joined(other).c_str());
+    }
+    void rdmaIsNeverAskedFor() {
+        // What the fault does, by hand: memory made for GPUDirect RDMA gets no access.
+        sim_.reset(SimGpu::with_faults({{"rdma_access_fails", true}}));
+        {
+            const auto driver = gpu::Driver::load(gpu::Backend::cuda, sim_.path());
+            REQUIRE(driver);
+            REQUIRE((*driver)->make_current(0));
+#ifdef _WIN32
+            const char* name = "nvcuda.dll";
+#else
+            const char* name = "libcuda.so.1";
+#endif
+            const auto library = DynamicLibrary::open(sim_.path().libraries / name);
+            REQUIRE(library);
+            const auto create = library->function<int (*)(gpu::SegmentHandle*, std::size_t, const gpu::abi::AllocationProperties*, unsigned long long)>("cuMemCreate");
+            gpu::SegmentHandle segment = 0;
+            gpu::abi::AllocationProperties properties;
+            properties.rdma = 1;
+            QCOMPARE(create(&segment, 2 * MiB, &properties, 0), 0);
+            const auto range = (*driver)->reserve(0, 2 * MiB);
+            REQUIRE(range);
+            REQUIRE((*driver)->map(0, *range, 2 * MiB, segment));
+            const auto access = (*driver)->set_access(0, *range, 2 * MiB, false);
+            QVERIFY(!access);
+            QCOMPARE(access.error().message, std::string("cuMemSetAccess on cuda:0 (Simulated CUDA card) failed: CUDA_ERROR_NOT_SUPPORTED (801)"));
+            REQUIRE((*driver)->unmap(0, *range, 2 * MiB));
+            REQUIRE((*driver)->release_segment(0, segment));
+            REQUIRE((*driver)->free_addresses(0, *range, 2 * MiB));
+        }
+        QCOMPARE(test::leaks(sim_.counters()), std::string("1 segments for RDMA"));
+        sim_.reset(SimGpu::with_faults({{"rdma_access_fails", true}}));
+        const auto driver = gpu::Driver::load(gpu::Backend::cuda, sim_.path());
+        REQUIRE(driver);
+        const auto verdict = run_self_test(**driver, (*driver)->devices()[0], nullptr, options().test.options);
+        QVERIFY2(verdict.kind == VerdictKind::on, joined(verdict).c_str());
+        QCOMPARE(sim_.counters().rdma_segments, std::uint64_t(0));
+    }
+    void pagedOutMemoryShowsInTheCounter() {
+        // C5: the driver moved what was idle to RAM. Nothing fails; what the counter says is less than what the program believes.
+        sim_.reset(SimGpu::with_faults({{"paged_out_mib", 24}}));
+        const auto driver = gpu::Driver::load(gpu::Backend::cuda, sim_.path());
+        REQUIRE(driver);
+        REQUIRE((*driver)->make_current(0));
+        const auto counter = gpu::MemoryCounter::open((*driver)->devices()[0], sim_.path());
+        QVERIFY(counter);
+        SegmentPool pool(**driver, 0);
+        const auto arena = Arena::create(pool, {.bytes = 32 * MiB, .segment_bytes = 32 * MiB, .granularity = 2 * MiB});
+        REQUIRE(arena);
+        REQUIRE((*arena)->map(0));
+        REQUIRE((*driver)->fill((*arena)->base(), 1, 32 * MiB));
+        const auto reading = counter->read();
+        REQUIRE(reading);
+        QCOMPARE(pool.total_bytes(), 32 * MiB);
+        QCOMPARE(reading->own.value_or(0), 8 * MiB);
+        QCOMPARE(reading->used, 8 * MiB);
     }
     void openFiles() {
         if (!open_file_limit()) QSKIP("this system sets no open-file limit");
@@ -239,21 +333,35 @@ private slots:
     void devicesAreKnownAgain() {
         auto o = options();
         o.retest = false;
-        const auto started = [&] { return std::ranges::count(sim_.trace(), std::string("cuInit")); };
-        auto list = list_devices(o);
+        const auto started = [&](const char* function = "cuInit") { return std::ranges::count(sim_.trace(), std::string(function)); };
+#ifdef _WIN32
+        constexpr std::ptrdiff_t hip_starts = 1;  // nothing there tells what AMD's list depends on
+#else
+        constexpr std::ptrdiff_t hip_starts = 0;
+#endif
+        const auto first = list_devices(o);
         QCOMPARE(started(), std::ptrdiff_t(1));
-        const auto first = list.devices.at(0).info;
+        QCOMPARE(started("hipInit"), std::ptrdiff_t(1));
         sim_.reset(SimGpu::healthy());
-        list = list_devices(o);
-        QCOMPARE(started(), std::ptrdiff_t(0));  // nothing changed: the CUDA driver stays asleep
-        const auto& again = list.devices.at(0).info;
-        QCOMPARE(again.id, first.id);
-        QCOMPARE(again.name, first.name);
-        QCOMPARE(again.uuid, first.uuid);
-        QCOMPARE(again.runtime, first.runtime);
-        QCOMPARE(again.total_bytes, first.total_bytes);
-        QCOMPARE(again.vmm_attribute, first.vmm_attribute);
-        QVERIFY(list.devices[0].counter && list.devices[0].from_store);
+        auto list = list_devices(o);
+        QCOMPARE(started(), std::ptrdiff_t(0));  // nothing changed: the drivers stay asleep
+        QCOMPARE(started("hipInit"), hip_starts);
+        QCOMPARE(list.devices.size(), std::size_t(2));
+        for (std::size_t i = 0; i < 2; ++i) {
+            const auto &before = first.devices.at(i).info, &again = list.devices.at(i).info;
+            QCOMPARE(again.backend, before.backend);
+            QCOMPARE(again.id, before.id);
+            QCOMPARE(again.name, before.name);
+            QCOMPARE(again.uuid, before.uuid);
+            QCOMPARE(again.bus, before.bus);
+            QCOMPARE(again.architecture, before.architecture);
+            QCOMPARE(again.driver, before.driver);
+            QCOMPARE(again.runtime, before.runtime);
+            QCOMPARE(again.total_bytes, before.total_bytes);
+            QCOMPARE(again.shared_per_block, before.shared_per_block);
+            QCOMPARE(again.vmm_attribute, before.vmm_attribute);
+            QVERIFY(list.devices[i].counter && list.devices[i].from_store);
+        }
         // Another driver, another card, another choice of cards: asked anew.
         json d = SimGpu::healthy();
         d["cuda_version"] = 12000;
@@ -267,8 +375,23 @@ private slots:
         list = list_devices(o);
         QCOMPARE(started(), std::ptrdiff_t(1));
         qunsetenv("CUDA_VISIBLE_DEVICES");
-        REQUIRE(write_file(sim_.folder() / "devices.json", "{\"machine\": 3"));
+        // AMD's: another choice of cards, another kernel driver, another card.
+        qputenv("HIP_VISIBLE_DEVICES", "0");
+        sim_.reset(d);
         QCOMPARE(list_devices(o).devices.size(), std::size_t(3));
+        QCOMPARE(started("hipInit"), std::ptrdiff_t(1));
+        qunsetenv("HIP_VISIBLE_DEVICES");
+        d["driver_version"] = "6.99";
+        sim_.reset(d);
+        QCOMPARE(list_devices(o).devices.back().info.driver, std::string("6.99"));
+        d["hip"].push_back({{"name", "second"}, {"bus", "0000:89:00.0"}});
+        sim_.reset(d);
+        QCOMPARE(list_devices(o).devices.size(), std::size_t(4));
+        sim_.reset(d);
+        QCOMPARE(list_devices(o).devices.back().info.name, std::string("second"));
+        QCOMPARE(started("hipInit"), hip_starts);
+        REQUIRE(write_file(sim_.folder() / "devices.json", "{\"machine\": 3"));
+        QCOMPARE(list_devices(o).devices.size(), std::size_t(4));
     }
     void damagedStoreIsIgnored() {
         const auto file = sim_.folder() / "verdicts.json";

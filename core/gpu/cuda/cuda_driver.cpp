@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/gpu/lookup.h"
 #include "core/gpu/nvml.h"
 
 namespace headroom::gpu {
@@ -33,23 +34,18 @@ Result<std::unique_ptr<Driver>> CudaDriver::load(const SearchPath& path) {
     HR_TRY(auto loaded, open(Backend::cuda, path, library_names, places));
     Own own;
     const auto& library = loaded.library;
-    own.device_get = library.function<decltype(own.device_get)>("cuDeviceGet");
+    Lookup lookup(library);
+    lookup.need(own.device_get, "cuDeviceGet");
     own.device_uuid = library.function<decltype(own.device_uuid)>(own.device_uuid_name);
-    if (!own.device_uuid) {
-        own.device_uuid_name = "cuDeviceGetUuid";
-        own.device_uuid = library.function<decltype(own.device_uuid)>(own.device_uuid_name);
-    }
+    if (!own.device_uuid) lookup.need(own.device_uuid, own.device_uuid_name = "cuDeviceGetUuid");
     own.device_luid = library.function<decltype(own.device_luid)>("cuDeviceGetLuid");
-    own.retain_context = library.function<decltype(own.retain_context)>("cuDevicePrimaryCtxRetain");
-    own.release_context = library.function<decltype(own.release_context)>("cuDevicePrimaryCtxRelease_v2");
-    own.set_current = library.function<decltype(own.set_current)>("cuCtxSetCurrent");
-    own.error_name = library.function<decltype(own.error_name)>("cuGetErrorName");
+    lookup.need(own.retain_context, "cuDevicePrimaryCtxRetain");
+    lookup.need(own.release_context, "cuDevicePrimaryCtxRelease_v2");
+    lookup.need(own.set_current, "cuCtxSetCurrent");
+    lookup.need(own.error_name, "cuGetErrorName");
     own.launch_with = library.function<decltype(own.launch_with)>("cuLaunchKernelEx");
-    own.set_function_attribute = library.function<decltype(own.set_function_attribute)>("cuFuncSetAttribute");
-    if (!own.device_get || !own.device_uuid || !own.retain_context || !own.release_context || !own.set_current || !own.error_name ||
-        !own.set_function_attribute) {
-        return fail(ErrorKind::unsupported, "{} is too old: please update the NVIDIA driver", library.name());
-    }
+    lookup.need(own.set_function_attribute, "cuFuncSetAttribute");
+    HR_CHECK(lookup.all_found());
     std::unique_ptr<CudaDriver> driver(new CudaDriver(std::move(loaded), own));
     HR_CHECK(driver->find_devices(path));
     return driver;

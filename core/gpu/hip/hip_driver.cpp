@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/gpu/amdgpu.h"
+#include "core/gpu/lookup.h"
 
 namespace headroom::gpu {
 namespace {
@@ -31,15 +32,14 @@ Result<std::unique_ptr<Driver>> HipDriver::load(const SearchPath& path) {
     HR_TRY(auto loaded, open(Backend::hip, path, library_names, places));
     Own own;
     const auto& library = loaded.library;
-    own.set_device = library.function<decltype(own.set_device)>("hipSetDevice");
-    own.runtime_version = library.function<decltype(own.runtime_version)>("hipRuntimeGetVersion");
-    own.error_name = library.function<decltype(own.error_name)>("hipGetErrorName");
+    Lookup lookup(library);
+    lookup.need(own.set_device, "hipSetDevice");
+    lookup.need(own.runtime_version, "hipRuntimeGetVersion");
+    lookup.need(own.error_name, "hipGetErrorName");
+    HR_CHECK(lookup.all_found());
     own.device_uuid = library.function<decltype(own.device_uuid)>("hipDeviceGetUuid");
     own.properties_6 = library.function<decltype(own.properties_6)>("hipGetDevicePropertiesR0600");
     own.properties_5 = library.function<decltype(own.properties_5)>("hipGetDeviceProperties");
-    if (!own.set_device || !own.runtime_version || !own.error_name) {
-        return fail(ErrorKind::unsupported, "{} is too old: please update the AMD driver or ROCm", library.name());
-    }
     std::unique_ptr<HipDriver> driver(new HipDriver(std::move(loaded), own));
     HR_CHECK(driver->find_devices(path));
     return driver;
