@@ -101,13 +101,12 @@ std::vector<std::int32_t> sessions_of(const std::vector<Place>& places) {
 std::vector<float> attention_on_cpu(Pool& pool, const std::vector<Place>& places, const std::vector<float>& q, std::int32_t window, float scale) {
     const Shape& s = pool.shape;
     std::vector<float> out(places.size() * static_cast<std::size_t>(s.heads * s.v_dim));
+    static ThreadPool threads(4);
     for (std::size_t t = 0; t < places.size(); ++t) {
         const auto view = pool.view(places[t].session);
-        for (std::int32_t h = 0; h < s.heads; ++h) {
-            const std::size_t row = t * static_cast<std::size_t>(s.heads) + static_cast<std::size_t>(h);
-            cpu::reference::attention({s.heads, 1, places[t].position, window, scale}, q.data() + row * static_cast<std::size_t>(s.k_dim),
-                                      places[t].position, h / (s.heads / s.kv_heads), view.view, out.data() + row * static_cast<std::size_t>(s.v_dim));
-        }
+        const std::size_t row = t * static_cast<std::size_t>(s.heads);
+        cpu::attention(threads, {s.heads, 1, places[t].position, window, scale}, q.data() + row * static_cast<std::size_t>(s.k_dim), s.heads * s.k_dim,
+                       view.view, out.data() + row * static_cast<std::size_t>(s.v_dim), s.heads * s.v_dim);
     }
     return out;
 }
