@@ -282,6 +282,10 @@ inline constexpr std::int32_t kPrefillRows = 128;
 template <int kWidth>
 inline constexpr std::int32_t kPrefillKeys = kWidth > 128 ? 16 : 64;
 
+// Bytes of a tile of K or V in shared memory at most; attention_rows and attention_prefill have three of them, and then the scores of a page
+// for each head that they work on at once.
+inline constexpr std::int32_t kStageBytes = 16 * 1024;
+
 // argmax_rows: the index of the largest value of each row, the lowest such index (cpu::argmax).
 struct ArgmaxArguments {
     const float* x;       // [rows, n]

@@ -30,20 +30,6 @@ HR_DEVICE std::uint16_t* values(const KvPool& pool, int page, int kv_head) {
     return reinterpret_cast<std::uint16_t*>(begin) + kv_head * kPage * pool.head_dim_v;
 }
 
-// Starts to bring the line at this address nearer.
-HR_DEVICE void prefetch([[maybe_unused]] const void* address) {
-#if defined(__CUDA_ARCH__)
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
-#endif
-}
-
-// Keeps the compiler from moving loads up across this: it would fill more registers with them than there are.
-HR_DEVICE void stay() {
-#if defined(HR_HIP)
-    __builtin_amdgcn_sched_barrier(0);
-#endif
-}
-
 HR_DEVICE float max_of(float a, float b) { return b > a ? b : a; }
 
 // ---- Scores ----
@@ -89,84 +75,99 @@ HR_DEVICE float fold_positions(const float (&sums)[P]) {
     }
 }
 
-// Of how many positions the keys are loaded together: as many as the registers allow.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-template <int J>
-inline constexpr int kBatch = J > 4 ? 1 : 2;
-#else
-template <int J>
-inline constexpr int kBatch = J > 4 ? 2 : 4;
-#endif
+// The tiles of a page, in the order of their use: those of K, then those of V. One is used while the next two arrive.
+struct Stream {
+    static constexpr int kStages = 3;
+    static constexpr int kStageHalves = kernels::kStageBytes / 2;
 
-template <int J>
-HR_DEVICE void load_keys(const std::uint16_t* k, int first, int width, std::uint16_t (&raw)[kBatch<J>][J]) {
-    const std::uint16_t* row = k + first * width + lane();
-    HR_UNROLL
-    for (int p = 0; p < kBatch<J>; ++p, row += width) {
-        HR_UNROLL
-        for (int j = 0; j < J; ++j) raw[p][j] = 32 * j < width ? row[32 * j] : std::uint16_t{0};
+    const std::uint16_t* k;  // the KV head's rows of the page
+    const std::uint16_t* v;
+    int width, width_v;
+    int rows;   // of a tile
+    int first;  // row of the first tile
+    int tiles;  // of K, and of V
+    int at = 0;
+
+    HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int begin, int end)
+        : k(keys(pool, page, kv_head)), v(values(pool, page, kv_head)), width(pool.head_dim), width_v(pool.head_dim_v) {
+        const int wider = width > width_v ? width : width_v;
+        rows = wider <= 64 ? 128 : wider <= 128 ? 64 : 32;
+        first = begin / rows * rows;
+        tiles = (end - 1) / rows - begin / rows + 1;
+        start(0);
+        start(1);
     }
-}
+    HR_DEVICE std::uint16_t* stage(int tile) const {
+        return reinterpret_cast<std::uint16_t*>(dynamic_shared()) + tile % kStages * kStageHalves;
+    }
+    HR_DEVICE void start(int tile) const {
+        if (tile < 2 * tiles) {
+            const bool is_k = tile < tiles;
+            const int columns = is_k ? width : width_v, row = first + (is_k ? tile : tile - tiles) * rows;
+            const std::uint16_t* from = (is_k ? k : v) + row * columns;
+            std::uint16_t* to = stage(tile);
+#pragma unroll 4
+            for (int i = thread() * 8; i < rows * columns; i += kBlock * 8) start_copy(to + i, from + i, true);
+        }
+        close_copies();
+    }
+    // The next tile, for the whole block; the one before may be overwritten.
+    HR_DEVICE const std::uint16_t* next() {
+        wait_for_copies<1>();
+        sync();
+        start(at + 2);
+        return stage(at++);
+    }
+};
 
-// scores[h][i] of `heads` heads (q: [heads, width], at most H of them) and the positions i of [begin, end) of a page. J: width / 32 or more;
-// the elements too many are zero in both and change nothing.
+// scores[h][i] of `heads` heads (q: [heads, width]) and the positions i of [begin, end), from all K tiles of the stream. A warp has H heads,
+// and every warp has some. J: width / 32 or more; the elements too many are zero in both and change nothing.
 template <int H, int J>
-HR_DEVICE void score(const float* q, int heads, const std::uint16_t* k, int width, int begin, int end, float scale, float* scores) {
+HR_DEVICE void score(Stream& stream, const float* q, int heads, int begin, int end, float scale, float* scores) {
     constexpr int P = kPositions<H>;
-    const int turn = lane() / (kWarp / H);
+    const int sets = (heads + H - 1) / H, per_set = threads() / kWarp / sets;  // warps
+    const int head = warp() % sets * H, group = warp() / sets;
+    const int turn = lane() / (kWarp / H), width = stream.width;
     float queries[H][J];
     HR_UNROLL
     for (int s = 0; s < H; ++s) {
+        const int h = head + (s ^ turn);
         HR_UNROLL
-        for (int j = 0; j < J; ++j) queries[s][j] = (s ^ turn) < heads && 32 * j < width ? q[(s ^ turn) * width + 32 * j + lane()] : 0.0F;
+        for (int j = 0; j < J; ++j) queries[s][j] = h < heads && 32 * j < width ? q[h * width + 32 * j + lane()] : 0.0F;
     }
-    const int step = threads() / kWarp * P;
-    int first = begin / P * P + warp() * P;
-    if (first >= end) return;
-    std::uint16_t raw[kBatch<J>][J];
-    load_keys<J>(k, first, width, raw);
-    for (; first < end; first += step) {
-        float folded[P];
-        HR_UNROLL
-        for (int batch = 0; batch < P; batch += kBatch<J>) {
-            float key[kBatch<J>][J];
+    for (int number = 0; number < stream.tiles; ++number) {
+        const std::uint16_t* tile = stream.next();
+        const int first = stream.first + number * stream.rows;
+        for (int row = group < per_set ? group * P : stream.rows; row < stream.rows; row += per_set * P) {
+            if (first + row + P <= begin || first + row >= end) continue;
+            float folded[P];
             HR_UNROLL
-            for (int p = 0; p < kBatch<J>; ++p) {
+            for (int p = 0; p < P; ++p) {
+                const std::uint16_t* key = tile + (row + p) * width + lane();
+                float x[J], sums[H];
                 HR_UNROLL
-                for (int j = 0; j < J; ++j) key[p][j] = half_to_float(raw[p][j]);
-            }
-            stay();
-            // The next batch is on its way while this one is used.
-            const int next = batch + kBatch<J> < P ? first + batch + kBatch<J> : first + step;
-            if (next < end) load_keys<J>(k, next, width, raw);
-            HR_UNROLL
-            for (int p = 0; p < kBatch<J>; ++p) {
-                float sums[H];
+                for (int j = 0; j < J; ++j) x[j] = 32 * j < width ? half_to_float(key[32 * j]) : 0.0F;
                 HR_UNROLL
                 for (int s = 0; s < H; ++s) {
                     sums[s] = 0;
                     HR_UNROLL
-                    for (int j = 0; j < J; ++j) sums[s] = fma(queries[s][j], key[p][j], sums[s]);
+                    for (int j = 0; j < J; ++j) sums[s] = fma(queries[s][j], x[j], sums[s]);
                 }
-                folded[batch + p] = fold_heads<H>(sums);
+                folded[p] = fold_heads<H>(sums);
             }
+            const float dot = fold_positions<P>(folded);
+            const int position = first + row + lane() % P;
+            const bool mine = lane() % (kWarp / H) < P && head + turn < heads;
+            if (mine && position >= begin && position < end) scores[(head + turn) * kPage + position] = dot * scale;
         }
-        const float dot = fold_positions<P>(folded);
-        const int position = first + lane() % P;
-        const bool mine = lane() % (kWarp / H) < P && turn < heads;
-        if (mine && position >= begin && position < end) scores[turn * kPage + position] = dot * scale;
     }
 }
 
 template <int H>
-HR_DEVICE void score(const float* q, int heads, const std::uint16_t* k, int width, int begin, int end, float scale, float* scores) {
-    if (width <= 64) return score<H, 2>(q, heads, k, width, begin, end, scale, scores);
-    if (width <= 128) return score<H, 4>(q, heads, k, width, begin, end, scale, scores);
-    constexpr int kFewer = H < 2 ? H : 2;  // so that the queries fit the registers
-    for (int h = 0; h < heads; h += kFewer) {
-        const int some = heads - h < kFewer ? heads - h : kFewer;
-        score<kFewer, 8>(q + h * width, some, k, width, begin, end, scale, scores + h * kPage);
-    }
+HR_DEVICE void score(Stream& stream, const float* q, int heads, int begin, int end, float scale, float* scores) {
+    if (stream.width <= 64) return score<H, 2>(stream, q, heads, begin, end, scale, scores);
+    if (stream.width <= 128) return score<H, 4>(stream, q, heads, begin, end, scale, scores);
+    score<(H < 2 ? H : 2), 8>(stream, q, heads, begin, end, scale, scores);  // so that the queries fit the registers
 }
 
 // ---- Values ----
@@ -187,8 +188,6 @@ struct alignas(4 * N) Floats {
     float x[N];
 };
 
-inline constexpr int kRows = 8;  // of V that are loaded together
-
 // A thread has D neighbouring elements of N heads of the chunk's output.
 template <int D, int N>
 struct Share {
@@ -203,16 +202,11 @@ struct Share {
     }
 };
 
-template <int D>
-HR_DEVICE void load_rows(const std::uint16_t* v, int width, Halves<D> (&rows)[kRows]) {
-    HR_UNROLL
-    for (int r = 0; r < kRows; ++r) rows[r] = *reinterpret_cast<const Halves<D>*>(v + r * width);
-}
-
-// o[n][d] += weights[n][i] * v[i][d], i ascending over `count` rows. weights: [N, kPage], v: at the thread's first element.
+// o[n][d] += weights[n][i] * v[i][d] for the rows i of [begin, end), ascending. weights: [N, kPage], v: at the thread's first element.
 template <int D, int N>
-HR_DEVICE void add_values(const std::uint16_t* v, int width, int count, const float* weights, float (&o)[N][D]) {
-    const auto add = [&](const Halves<D>& row, const float (&weight)[N]) {
+HR_DEVICE void add_values(const std::uint16_t* v, int width, int begin, int end, const float* weights, float (&o)[N][D]) {
+    const auto add = [&](int i, const float (&weight)[N]) {
+        const Halves<D> row = *reinterpret_cast<const Halves<D>*>(v + i * width);
         HR_UNROLL
         for (int d = 0; d < D; ++d) {
             const float value = row.value(d);
@@ -220,34 +214,28 @@ HR_DEVICE void add_values(const std::uint16_t* v, int width, int count, const fl
             for (int n = 0; n < N; ++n) o[n][d] = fma(weight[n], value, o[n][d]);
         }
     };
-    Halves<D> rows[kRows];
-    int i = 0;
-    if (count >= kRows) load_rows<D>(v, width, rows);
-    for (; i + kRows <= count; i += kRows) {
-        Halves<D> next[kRows];
-        if (i + 2 * kRows <= count) load_rows<D>(v + (i + kRows) * width, width, next);
-        HR_UNROLL
-        for (int part = 0; part < kRows; part += 4) {
-            Floats<4> four[N];
-            HR_UNROLL
-            for (int n = 0; n < N; ++n) four[n] = *reinterpret_cast<const Floats<4>*>(weights + n * kPage + i + part);
-            HR_UNROLL
-            for (int r = 0; r < 4; ++r) {
-                float weight[N];
-                HR_UNROLL
-                for (int n = 0; n < N; ++n) weight[n] = four[n].x[r];
-                add(rows[part + r], weight);
-            }
-        }
-        HR_UNROLL
-        for (int r = 0; r < kRows; ++r) rows[r] = next[r];
-    }
-    for (; i < count; ++i) {
+    const auto add_one = [&](int i) {
         float weight[N];
         HR_UNROLL
         for (int n = 0; n < N; ++n) weight[n] = weights[n * kPage + i];
-        add(*reinterpret_cast<const Halves<D>*>(v + i * width), weight);
+        add(i, weight);
+    };
+    int i = begin;
+    for (; i < end && i % 4 != 0; ++i) add_one(i);
+#pragma unroll 2
+    for (; i + 4 <= end; i += 4) {
+        Floats<4> four[N];
+        HR_UNROLL
+        for (int n = 0; n < N; ++n) four[n] = *reinterpret_cast<const Floats<4>*>(weights + n * kPage + i);
+        HR_UNROLL
+        for (int r = 0; r < 4; ++r) {
+            float weight[N];
+            HR_UNROLL
+            for (int n = 0; n < N; ++n) weight[n] = four[n].x[r];
+            add(i + r, weight);
+        }
     }
+    for (; i < end; ++i) add_one(i);
 }
 
 // ---- One token, some heads of a KV head, one or several pages ----
@@ -260,8 +248,8 @@ struct State {
     float new_factor[kMostHeads];  // for the last page
 };
 
-// Turns the scores of a page into weights, which begin with position `begin`, and takes the page into the state. A warp for each head.
-HR_DEVICE void weigh(const float* scores, int heads, int begin, int end, bool first_page, float* weights, State& state) {
+// Turns the scores of a page into weights and takes the page into the state. A warp for each head.
+HR_DEVICE void weigh(float* scores, int heads, int begin, int end, bool first_page, State& state) {
     for (int head = warp(); head < heads; head += threads() / kWarp) {
         float x[kPage / kWarp];
         float largest = bits_to_float(0xff800000U);
@@ -279,7 +267,7 @@ HR_DEVICE void weigh(const float* scores, int heads, int begin, int end, bool fi
             if (i < begin || i >= end) continue;
             x[r] = exp_value(x[r] - largest);
             sum = sum + x[r];
-            weights[head * kPage + i - begin] = x[r];
+            scores[head * kPage + i] = x[r];
         }
         sum = fold_32(sum);
         if (lane() != 0) continue;
@@ -328,25 +316,28 @@ template <int HB>
 HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to, bool whole) {
     constexpr int D = HB == 1 ? 1 : HB <= 4 ? 2 : 4, N = HB / D;
     __shared__ State state;
-    float* scores = reinterpret_cast<float*>(dynamic_shared());
-    float* weights = scores + HB * kPage;
+    float* scores = reinterpret_cast<float*>(dynamic_shared() + Stream::kStages * kernels::kStageBytes);  // [HB, kPage], then weights
     const int width = a.pool.head_dim, width_v = a.pool.head_dim_v;
     const std::int64_t row = static_cast<std::int64_t>(token) * a.heads + head;
     const Share<D, N> share(heads, width_v);
     float out[N][D] = {};
     for (int number = from; number < to; ++number) {
-        const int page = page_of(a.places, token, number);
-        const std::uint16_t* k = keys(a.pool, page, kv_head);
-        const std::uint16_t* v = values(a.pool, page, kv_head);
         const int begin = visible.begin(number), end = visible.end(number);
-        for (int at = begin * width_v + thread() * 64; at < end * width_v; at += threads() * 64) prefetch(v + at);
-        score<HB>(a.q + row * width, heads, k, width, begin, end, a.scale, scores);
-        sync();
-        weigh(scores, heads, begin, end, number == from, weights, state);
-        sync();
+        Stream stream(a.pool, page_of(a.places, token, number), kv_head, begin, end);
+        score<HB>(stream, a.q + row * width, heads, begin, end, a.scale, scores);
+        float o[N][D] = {};
+        for (int tile = 0; tile < stream.tiles; ++tile) {
+            const std::uint16_t* v = stream.next();
+            if (tile == 0) {
+                weigh(scores, heads, begin, end, number == from, state);
+                sync();
+            }
+            const int first = stream.first + tile * stream.rows;
+            if (!share.some) continue;
+            add_values<D, N>(v + share.element, width_v, begin > first ? begin - first : 0, end - first < stream.rows ? end - first : stream.rows,
+                             scores + share.head * kPage + first, o);
+        }
         if (share.some) {
-            float o[N][D] = {};
-            add_values<D, N>(v + begin * width_v + share.element, width_v, end - begin, weights + share.head * kPage, o);
             HR_UNROLL
             for (int n = 0; n < N; ++n) {
                 const float old_factor = state.old_factor[share.head + n], new_factor = state.new_factor[share.head + n];
@@ -354,7 +345,7 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
                 for (int d = 0; d < D; ++d) out[n][d] = number == from ? o[n][d] : fma(out[n][d], old_factor, o[n][d] * new_factor);
             }
         }
-        if (number + 1 < to) sync();  // everyone has read the state before the next page changes it
+        if (number + 1 < to) sync();  // everyone is done with the page before the next one comes
     }
     if (!share.some) return;
     const Partials partials(a);
@@ -540,11 +531,7 @@ HR_DEVICE void attention_rows(const AttentionArguments& a) {
 }
 
 // By the number of query heads that a block works on at once: each is compiled for its own needs.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-inline constexpr int kBlocks = 1;
-#else
-inline constexpr int kBlocks = 2;  // to a multiprocessor: one computes while the other waits for its keys
-#endif
+inline constexpr int kBlocks = 2;  // to a multiprocessor: one computes while the other waits
 HR_KERNEL_OF(attention_rows_1, AttentionArguments, kBlock, kBlocks) { attention_rows<1>(a); }
 HR_KERNEL_OF(attention_rows_2, AttentionArguments, kBlock, kBlocks) { attention_rows<2>(a); }
 HR_KERNEL_OF(attention_rows_4, AttentionArguments, kBlock, kBlocks) { attention_rows<4>(a); }
@@ -616,6 +603,7 @@ HR_DEVICE void prefill(const AttentionArguments& a) {
             start_copy(to + r * kStride + c * 8, k + r * W + c * 8, there);
             start_copy(to + (kTile + r) * kStride + c * 8, v + r * W + c * 8, there);
         }
+        close_copies();
     };
     const auto page_for = [&](int key) { return key <= highest ? page_of(a.places, first_token, key / kPage) : 0; };
 
@@ -626,7 +614,7 @@ HR_DEVICE void prefill(const AttentionArguments& a) {
     int next_page = page_for(begin + kTile);
     int stage = 0;
     for (int key = begin; key <= highest; key += kTile, stage ^= 1) {
-        wait_for_copies();
+        wait_for_copies<0>();
         sync();
         if (key + kTile <= highest) {
             start_tile(key + kTile, next_page, stage ^ 1);

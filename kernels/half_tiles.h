@@ -2,7 +2,7 @@
 
 // Tiles of halves on matrix units, where the device has those of NVIDIA's generation 8.0 and later: HR_HALF_TILES is defined there.
 
-#include "kernels/portable.h"
+#include "kernels/copies.h"
 
 #if defined(HR_EMULATED)
 #define HR_HALF_TILES 1
@@ -10,15 +10,6 @@
 #define HR_HALF_TILES 1
 
 namespace headroom::device {
-
-HR_DEVICE std::uint32_t shared_address(const void* at) { return static_cast<std::uint32_t>(__cvta_generic_to_shared(at)); }
-
-// Starts to copy 16 bytes to shared memory; zeros where `there` is false (the source is not read then).
-HR_DEVICE void start_copy(void* shared, const void* global, bool there) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(there ? 16 : 0) : "memory");
-}
-// Waits for all copies that this thread has started.
-HR_DEVICE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 // Four tiles of 8 x 8 halves: lanes 8 i … 8 i + 7 name the rows of tile i, 16 bytes each in shared memory. Lane l gets of each tile elements
 // 2 (l % 4) and the next of row l / 4; turned: of column l / 4.

@@ -3,45 +3,6 @@
 #include "kernels/arguments.h"
 #include "kernels/arithmetic.h"
 
-using namespace headroom::device;
-
-// One block of 1,024 threads to a row: each thread walks its own stride upwards, so that it keeps the lowest index among equals.
-HR_KERNEL(argmax_rows, ArgmaxArguments, 1024) {
-    __shared__ float best_value[32];
-    __shared__ int best_index[32];
-    const float* x = a.x + static_cast<std::int64_t>(block_x()) * a.n;
-    float value = bits_to_float(0xff800000U);
-    int index = 0x7fffffff;
-    for (int i = thread(); i < a.n; i += threads()) {
-        if (x[i] > value || index == 0x7fffffff) {
-            value = x[i];
-            index = i;
-        }
-    }
-    const auto better = [](float v, int i, float than, int at) { return v > than || (v == than && i < at); };
-    const auto fold = [&] {
-        for (int h = 16; h > 0; h >>= 1) {
-            const float other = shuffle_xor(value, h);
-            const int at = shuffle_xor(index, h);
-            if (better(other, at, value, index)) {
-                value = other;
-                index = at;
-            }
-        }
-    };
-    fold();
-    if (lane() == 0) {
-        best_value[warp()] = value;
-        best_index[warp()] = index;
-    }
-    sync();
-    if (warp() != 0) return;
-    value = best_value[lane()];
-    index = best_index[lane()];
-    fold();
-    if (lane() == 0) a.out[block_x()] = index;
-}
-
 namespace headroom::device {
 namespace {
 
@@ -55,6 +16,10 @@ HR_DEVICE Key key_of(float x, int index) {
     const std::uint32_t bits = float_to_bits(x == 0 ? 0.0F : x);
     const std::uint32_t ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
     return static_cast<Key>(ordered) << 32 | (0xffffffffU - static_cast<std::uint32_t>(index));
+}
+HR_DEVICE float value_of(Key key) {
+    const auto ordered = static_cast<std::uint32_t>(key >> 32);
+    return bits_to_float((ordered >> 31) != 0 ? ordered & 0x7fffffffU : ~ordered);
 }
 HR_DEVICE int index_of(Key key) { return static_cast<int>(0xffffffffU - static_cast<std::uint32_t>(key)); }
 
@@ -86,7 +51,7 @@ template <class Use>
 HR_DEVICE void for_each_element(const float* x, int n, Use use) {
     int i = thread();
     if (n % 4 == 0) {
-#pragma unroll 4
+#pragma unroll 8
         for (; i < n / 4; i += kThreads) {
             const Four four = reinterpret_cast<const Four*>(x)[i];
             HR_UNROLL
@@ -113,6 +78,40 @@ HR_DEVICE int count_from(const float* x, int n, Key least) {
 
 }  // namespace
 
+// One block of 1,024 threads to a row: each thread walks upwards, so that it keeps the lowest index among equals.
+HR_KERNEL(argmax_rows, ArgmaxArguments, kThreads) {
+    __shared__ float best_value[32];
+    __shared__ int best_index[32];
+    float value = bits_to_float(0xff800000U);
+    int index = 0x7fffffff;
+    for_each_element(a.x + static_cast<std::int64_t>(block_x()) * a.n, a.n, [&](float x, int i) {
+        if (!(x > value) && index != 0x7fffffff) return;
+        value = x;
+        index = i;
+    });
+    const auto fold = [&] {
+        for (int h = 16; h > 0; h >>= 1) {
+            const float other = shuffle_xor(value, h);
+            const int at = shuffle_xor(index, h);
+            if (other > value || (other == value && at < index)) {
+                value = other;
+                index = at;
+            }
+        }
+    };
+    fold();
+    if (lane() == 0) {
+        best_value[warp()] = value;
+        best_index[warp()] = index;
+    }
+    sync();
+    if (warp() != 0) return;
+    value = best_value[lane()];
+    index = best_index[lane()];
+    fold();
+    if (lane() == 0) a.out[block_x()] = index;
+}
+
 // One block to a row. Each thread finds its largest element: the k-th largest of those is a bound that at least k elements reach, and
 // hardly more where the large ones lie scattered. Those are sorted. Where too many reach it (equal values without end), bisection raises
 // the bound.
@@ -122,21 +121,18 @@ HR_KERNEL(top_rows, TopArguments, kThreads) {
     __shared__ std::int32_t found;
     const float* x = a.x + static_cast<std::int64_t>(block_x()) * a.n;
     float largest = bits_to_float(0xff800000U);
-    int at = -1;
-    for_each_element(x, a.n, [&](float value, int i) {
-        if (!(value > largest) && at >= 0) return;
-        largest = value;
-        at = i;
-    });
-    keys[thread()] = at < 0 ? 0 : key_of(largest, at);
+    for_each_element(x, a.n, [&](float value, int) { largest = value > largest ? value : largest; });
+    keys[thread()] = thread() < a.n ? key_of(largest, thread()) : 0;  // the index only keeps them apart
     sort(keys, kThreads);
-    Key least = keys[a.k - 1], above = keys[0] + 1;
+    float bound = value_of(keys[a.k - 1]);
+    Key least = key_of(bound, 0x7fffffff), above = key_of(value_of(keys[0]), 0) + 1;
     sync();
     int count = kRoom + 1;
     for (;;) {
         if (thread() == 0) found = 0;
         sync();
         for_each_element(x, a.n, [&](float value, int i) {
+            if (!(value >= bound)) return;
             const Key key = key_of(value, i);
             if (key < least) return;
             const int to = atomic_add(&found, 1);
@@ -156,6 +152,7 @@ HR_KERNEL(top_rows, TopArguments, kThreads) {
                 reach = there;
             }
         }
+        bound = value_of(least);
     }
     int size = 2;
     while (size < count) size *= 2;

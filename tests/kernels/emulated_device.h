@@ -105,11 +105,6 @@ inline void fence() {}
 inline void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 // kernels/half_tiles.h
-inline void start_copy(void* shared, const void* global, bool there) {
-    if (there) std::memcpy(shared, global, 16);
-    else std::memset(shared, 0, 16);
-}
-inline void wait_for_copies() {}
 inline void load_tiles(const void* row, std::uint32_t (&tiles)[4], Site at = Site::current()) {
     const auto rows = emulated::lanes(row, at);
     const int lane = emulated::place.thread & 31;

@@ -8,11 +8,7 @@ namespace {
 constexpr int most_group = 16;
 constexpr unsigned threads = 256;
 
-// Scores and weights of 256 positions for each query head that a block works on at once; then the factors of the combination.
-unsigned shared_bytes(int at_once, int group) {
-    const int chunk = at_once * 256 * 2 * 4, combination = group * 32 * 2 * 4;
-    return static_cast<unsigned>(chunk > combination ? chunk : combination);
-}
+constexpr unsigned shared_bytes(int at_once) { return static_cast<unsigned>(3 * kStageBytes + at_once * 256 * 4); }
 
 // As kernels/half_tiles.h.
 bool has_half_tiles(const gpu::DeviceInfo& device) {
@@ -64,7 +60,7 @@ Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
                           : heads == 2 ? Kernel::attention_rows_2
                           : heads <= 4 ? Kernel::attention_rows_4
                                        : Kernel::attention_rows_8;
-    return queue.kernels.launch(kernel, grid, {threads}, shared_bytes(at_once, group), queue.stream, arguments);
+    return queue.kernels.launch(kernel, grid, {threads}, shared_bytes(at_once), queue.stream, arguments);
 }
 
 Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
@@ -87,7 +83,7 @@ Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
             default: break;
         }
     }
-    return queue.kernels.launch(Kernel::attention_prefill, grid, {threads}, shared_bytes(4, 1), queue.stream, arguments);
+    return queue.kernels.launch(Kernel::attention_prefill, grid, {threads}, shared_bytes(4), queue.stream, arguments);
 }
 
 }  // namespace headroom::kernels
