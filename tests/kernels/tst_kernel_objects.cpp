@@ -23,7 +23,7 @@ struct Limit {
 };
 constexpr Limit usual = {"", "", 0, 64, "one vector register has room for so many"};
 constexpr Limit limits[] = {
-    {"headroom_product_rows", "gfx", 96, 400, "small arrays with a variable index; one branch for each type of weights"},
+    {"headroom_product_rows", "gfx", 96, 512, "small arrays with a variable index; one branch for each type of weights"},
     {"headroom_attention_", "gfx9", 0, 128, "addresses of the pages, computed once"},
 };
 
