@@ -13,9 +13,10 @@ constexpr unsigned threads = 256;  // pattern.hip relies on it
 constexpr unsigned blocks = 1024;
 
 Result<const void*> image(const gpu::DeviceInfo& device) {
-    if (device.backend == gpu::Backend::cuda) return pattern_ptx;
+    static const std::string ptx = pattern_ptx();
+    if (device.backend == gpu::Backend::cuda) return ptx.c_str();
     const std::string architecture = device.architecture.substr(0, device.architecture.find(':'));  // "gfx90a:sramecc+:xnack-"
-    if (architecture.starts_with("sm_")) return pattern_ptx;  // the HIP interface on top of NVIDIA's driver
+    if (architecture.starts_with("sm_")) return ptx.c_str();  // the HIP interface on top of NVIDIA's driver
     for (const auto& object : pattern_code_objects()) {
         if (object.architecture == architecture) return object.image;
     }
