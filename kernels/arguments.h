@@ -258,9 +258,9 @@ struct HeadArguments {
 };
 
 // attention_rows_HEADS: each token by itself, in the CPU's order (cpu::attention): a block for each KV head (and part of its query heads, of
-// which it works on HEADS at once), chunk of 256 positions and token; the last block of a token's KV head combines the chunks, ascending.
-// tickets are 0 before and after.
-// attention_prefill: many tokens of one session at neighbouring positions. partials and tickets are not read. attention_prefill_WIDTH: the
+// which it works on HEADS at once), chunk of 256 positions and token. attention_combine follows where max_chunks is not 1: it combines the
+// chunks of each token and head, ascending.
+// attention_prefill: many tokens of one session at neighbouring positions. partials is not read. attention_prefill_WIDTH: the
 // same for heads of that width on matrix units, where the device has them: its own order, the tolerance is in docs/arithmetic.md.
 struct AttentionArguments {
     const float* q;           // [tokens, heads * head_dim], as head_rows leaves it
@@ -273,17 +273,17 @@ struct AttentionArguments {
     Places places;
     std::int32_t max_chunks;  // no token sees more chunks than this
     float* partials;          // room for tokens * heads * max_chunks * (head_dim_v + 2), aligned to 16 bytes
-    std::int32_t* tickets;    // [tokens, kv_heads]
+    std::int32_t stages = 0;  // tiles in shared memory, 2 to 8 (attention_prefill_WIDTH: 2 or 3); the launch sets it
 };
 
-// A block of attention_prefill has the query heads of a KV head of kPrefillRows / (heads / kv_heads) neighbouring tokens.
-// On matrix units it takes the keys in tiles of kPrefillKeys.
+// A block of attention_prefill has the query heads of a KV head of kPrefillRows / (heads / kv_heads) neighbouring tokens. On matrix units it
+// has a warp for each 16 such rows, and `stages` tiles each of K and V, of kPrefillKeys keys.
 inline constexpr std::int32_t kPrefillRows = 128;
 template <int kWidth>
 inline constexpr std::int32_t kPrefillKeys = kWidth > 128 ? 16 : 64;
 
-// Bytes of a tile of K or V in shared memory at most; attention_rows and attention_prefill have three of them, and then the scores of a page
-// for each head that they work on at once.
+// Bytes of a tile of K or V in shared memory at most; attention_rows and attention_prefill have `stages` of them, and then the scores of a
+// page for each head that they work on at once.
 inline constexpr std::int32_t kStageBytes = 16 * 1024;
 
 // argmax_rows: the index of the largest value of each row, the lowest such index (cpu::argmax).
@@ -352,6 +352,7 @@ struct AwaitArguments {
     X(attention_rows_2, AttentionArguments)                      \
     X(attention_rows_4, AttentionArguments)                      \
     X(attention_rows_8, AttentionArguments)                      \
+    X(attention_combine, AttentionArguments)                     \
     X(attention_prefill, AttentionArguments)                     \
     X(attention_prefill_64, AttentionArguments)                  \
     X(attention_prefill_96, AttentionArguments)                  \

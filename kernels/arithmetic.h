@@ -11,10 +11,10 @@ inline constexpr float kExpHighest = 88.7228F;
 
 // The project's exp.
 HR_DEVICE float exp_value(float x) {
-    if (!(x >= kExpLowest)) return 0.0F;
-    if (x > kExpHighest) return bits_to_float(0x7f800000U);
-    const float n = rint(x * 1.44269504F);
-    float r = fma(n, -0.693145752F, x);
+    const bool too_low = !(x >= kExpLowest), too_high = x > kExpHighest;
+    const float inside = too_low ? kExpLowest : too_high ? kExpHighest : x;  // no branch: several of them go on side by side
+    const float n = rint(inside * 1.44269504F);
+    float r = fma(n, -0.693145752F, inside);
     r = fma(n, -1.42860677e-6F, r);
     float p = 1.0F / 5040;
     p = fma(p, r, 1.0F / 720);
@@ -26,11 +26,29 @@ HR_DEVICE float exp_value(float x) {
     p = fma(p, r, 1.0F);
     const int exponent = static_cast<int>(n);
     const int half = exponent >> 1;
-    return (p * bits_to_float(static_cast<std::uint32_t>(half + 127) << 23)) *
-           bits_to_float(static_cast<std::uint32_t>(exponent - half + 127) << 23);
+    const float value = (p * bits_to_float(static_cast<std::uint32_t>(half + 127) << 23)) *
+                        bits_to_float(static_cast<std::uint32_t>(exponent - half + 127) << 23);
+    return too_low ? 0.0F : too_high ? bits_to_float(0x7f800000U) : value;
 }
 
 HR_DEVICE float silu(float x) { return x / (1.0F + exp_value(-x)); }
+
+// The halves in the low and the high bits of a word.
+#if defined(HR_CUDA)
+HR_DEVICE float low_half_to_float(std::uint32_t two) {
+    float value;
+    asm("{ .reg .f16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }" : "=f"(value) : "r"(two));
+    return value;
+}
+HR_DEVICE float high_half_to_float(std::uint32_t two) {
+    float value;
+    asm("{ .reg .f16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, high; }" : "=f"(value) : "r"(two));
+    return value;
+}
+#else
+HR_DEVICE float low_half_to_float(std::uint32_t two) { return half_to_float(static_cast<std::uint16_t>(two)); }
+HR_DEVICE float high_half_to_float(std::uint32_t two) { return half_to_float(static_cast<std::uint16_t>(two >> 16)); }
+#endif
 
 HR_DEVICE float bfloat_to_float(std::uint16_t value) { return bits_to_float(static_cast<std::uint32_t>(value) << 16); }
 

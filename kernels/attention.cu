@@ -13,7 +13,6 @@ using kernels::Places;
 
 inline constexpr int kPage = 256;         // positions to a page: also the chunk of the arithmetic
 inline constexpr int kMostWidth = 256;    // of a head
-inline constexpr int kMostGroup = 16;     // query heads of a KV head
 inline constexpr int kMostHeads = 8;      // of them that are worked on together
 inline constexpr int kBlock = 256;        // threads of an attention block
 
@@ -30,7 +29,7 @@ HR_DEVICE std::uint16_t* values(const KvPool& pool, int page, int kv_head) {
     return reinterpret_cast<std::uint16_t*>(begin) + kv_head * kPage * pool.head_dim_v;
 }
 
-HR_DEVICE float max_of(float a, float b) { return b > a ? b : a; }
+HR_DEVICE float max_of(float a, float b) { return __builtin_fmaxf(a, b); }
 
 // ---- Scores ----
 //
@@ -75,9 +74,8 @@ HR_DEVICE float fold_positions(const float (&sums)[P]) {
     }
 }
 
-// The tiles of a page, in the order of their use: those of K, then those of V. One is used while the next two arrive.
+// The tiles of a page, in the order of their use: those of K, then those of V. One is used while the next ones arrive.
 struct Stream {
-    static constexpr int kStages = 3;
     static constexpr int kStageHalves = kernels::kStageBytes / 2;
 
     const std::uint16_t* k;  // the KV head's rows of the page
@@ -86,26 +84,24 @@ struct Stream {
     int rows;   // of a tile
     int first;  // row of the first tile
     int tiles;  // of K, and of V
-    int at = 0;
+    int stages;
+    int at = 0, at_stage = 0;
 
-    HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int begin, int end)
-        : k(keys(pool, page, kv_head)), v(values(pool, page, kv_head)), width(pool.head_dim), width_v(pool.head_dim_v) {
+    HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int begin, int end, int most_stages)
+        : k(keys(pool, page, kv_head)), v(values(pool, page, kv_head)), width(pool.head_dim), width_v(pool.head_dim_v), stages(most_stages) {
         const int wider = width > width_v ? width : width_v;
         rows = wider <= 64 ? 128 : wider <= 128 ? 64 : 32;
         first = begin / rows * rows;
         tiles = (end - 1) / rows - begin / rows + 1;
-        start(0);
-        start(1);
+        for (int i = 0; i < stages - 1; ++i) start(i, i);
     }
-    HR_DEVICE std::uint16_t* stage(int tile) const {
-        return reinterpret_cast<std::uint16_t*>(dynamic_shared()) + tile % kStages * kStageHalves;
-    }
-    HR_DEVICE void start(int tile) const {
+    HR_DEVICE static std::uint16_t* stage(int number) { return reinterpret_cast<std::uint16_t*>(dynamic_shared()) + number * kStageHalves; }
+    HR_DEVICE void start(int tile, int to_stage) const {
         if (tile < 2 * tiles) {
             const bool is_k = tile < tiles;
             const int columns = is_k ? width : width_v, row = first + (is_k ? tile : tile - tiles) * rows;
             const std::uint16_t* from = (is_k ? k : v) + row * columns;
-            std::uint16_t* to = stage(tile);
+            std::uint16_t* to = stage(to_stage);
 #pragma unroll 4
             for (int i = thread() * 8; i < rows * columns; i += kBlock * 8) start_copy(to + i, from + i, true);
         }
@@ -113,27 +109,38 @@ struct Stream {
     }
     // The next tile, for the whole block; the one before may be overwritten.
     HR_DEVICE const std::uint16_t* next() {
-        wait_for_copies<1>();
+        switch (stages) {
+            case 2: wait_for_copies<0>(); break;
+            case 3: wait_for_copies<1>(); break;
+            case 4: wait_for_copies<2>(); break;
+            case 5: wait_for_copies<3>(); break;
+            case 6: wait_for_copies<4>(); break;
+            case 7: wait_for_copies<5>(); break;
+            default: wait_for_copies<6>(); break;
+        }
         sync();
-        start(at + 2);
-        return stage(at++);
+        const int here = at_stage;
+        start(at + stages - 1, here == 0 ? stages - 1 : here - 1);
+        ++at;
+        at_stage = here + 1 == stages ? 0 : here + 1;
+        return stage(here);
     }
 };
 
 // scores[h][i] of `heads` heads (q: [heads, width]) and the positions i of [begin, end), from all K tiles of the stream. A warp has H heads,
-// and every warp has some. J: width / 32 or more; the elements too many are zero in both and change nothing.
-template <int H, int J>
+// and every warp has some. J: width / 32; or more, where kExact is false: the elements too many count as zero and change nothing.
+template <int H, int J, bool kExact>
 HR_DEVICE void score(Stream& stream, const float* q, int heads, int begin, int end, float scale, float* scores) {
     constexpr int P = kPositions<H>;
     const int sets = (heads + H - 1) / H, per_set = threads() / kWarp / sets;  // warps
     const int head = warp() % sets * H, group = warp() / sets;
-    const int turn = lane() / (kWarp / H), width = stream.width;
+    const int turn = lane() / (kWarp / H), width = kExact ? 32 * J : stream.width;
     float queries[H][J];
     HR_UNROLL
     for (int s = 0; s < H; ++s) {
         const int h = head + (s ^ turn);
         HR_UNROLL
-        for (int j = 0; j < J; ++j) queries[s][j] = h < heads && 32 * j < width ? q[h * width + 32 * j + lane()] : 0.0F;
+        for (int j = 0; j < J; ++j) queries[s][j] = h < heads && (kExact || 32 * j < width) ? q[h * width + 32 * j + lane()] : 0.0F;
     }
     for (int number = 0; number < stream.tiles; ++number) {
         const std::uint16_t* tile = stream.next();
@@ -146,7 +153,10 @@ HR_DEVICE void score(Stream& stream, const float* q, int heads, int begin, int e
                 const std::uint16_t* key = tile + (row + p) * width + lane();
                 float x[J], sums[H];
                 HR_UNROLL
-                for (int j = 0; j < J; ++j) x[j] = 32 * j < width ? half_to_float(key[32 * j]) : 0.0F;
+                for (int j = 0; j < J; ++j) {
+                    const std::uint16_t half = key[32 * j];  // perhaps behind the row's end, but still in shared memory
+                    x[j] = half_to_float(kExact || 32 * j < width ? half : std::uint16_t{0});
+                }
                 HR_UNROLL
                 for (int s = 0; s < H; ++s) {
                     sums[s] = 0;
@@ -165,9 +175,11 @@ HR_DEVICE void score(Stream& stream, const float* q, int heads, int begin, int e
 
 template <int H>
 HR_DEVICE void score(Stream& stream, const float* q, int heads, int begin, int end, float scale, float* scores) {
-    if (stream.width <= 64) return score<H, 2>(stream, q, heads, begin, end, scale, scores);
-    if (stream.width <= 128) return score<H, 4>(stream, q, heads, begin, end, scale, scores);
-    score<(H < 2 ? H : 2), 8>(stream, q, heads, begin, end, scale, scores);  // so that the queries fit the registers
+    constexpr int kFew = H < 2 ? H : 2;  // so that the queries of wide heads fit the registers
+    if (stream.width == 64) return score<H, 2, true>(stream, q, heads, begin, end, scale, scores);
+    if (stream.width == 128) return score<H, 4, true>(stream, q, heads, begin, end, scale, scores);
+    if (stream.width == 256) return score<kFew, 8, true>(stream, q, heads, begin, end, scale, scores);
+    score<kFew, 8, false>(stream, q, heads, begin, end, scale, scores);
 }
 
 // ---- Values ----
@@ -176,7 +188,7 @@ HR_DEVICE void score(Stream& stream, const float* q, int heads, int begin, int e
 template <int N>
 struct alignas(2 * N) Halves {
     std::uint32_t x[N / 2];
-    HR_DEVICE float value(int i) const { return half_to_float(static_cast<std::uint16_t>(i % 2 == 0 ? x[i / 2] : x[i / 2] >> 16)); }
+    HR_DEVICE float value(int i) const { return i % 2 == 0 ? low_half_to_float(x[i / 2]) : high_half_to_float(x[i / 2]); }
 };
 template <>
 struct Halves<1> {
@@ -188,23 +200,30 @@ struct alignas(4 * N) Floats {
     float x[N];
 };
 
-// A thread has D neighbouring elements of N heads of the chunk's output.
-template <int D, int N>
+// What a thread has of a chunk's output: D neighbouring elements of N heads; and again, in each of the sets of kSetWidth elements.
+template <int D, int N, int kSets>
 struct Share {
-    int head = 0;     // the first of N
-    int element = 0;  // the first of D
+    static constexpr int kSetWidth = kMostWidth / kSets;
+    int head = 0;  // the first of N
+    int first = 0;
+    int width = 0;
     bool some = false;
 
-    HR_DEVICE Share(int heads, int width) {
-        head = thread() / (width / D) * N;
-        element = thread() % (width / D) * D;
+    HR_DEVICE Share(int heads, int whole_width) : width(whole_width) {
+        const int across = (width < kSetWidth ? width : kSetWidth) / D;
+        head = thread() / across * N;
+        first = thread() % across * D;
         some = head < heads;
     }
+    HR_DEVICE int element(int set) const { return first + set * kSetWidth; }  // the first of D
+    HR_DEVICE bool has(int set) const { return some && element(set) < width; }
 };
 
-// o[n][d] += weights[n][i] * v[i][d] for the rows i of [begin, end), ascending. weights: [N, kPage], v: at the thread's first element.
-template <int D, int N>
-HR_DEVICE void add_values(const std::uint16_t* v, int width, int begin, int end, const float* weights, float (&o)[N][D]) {
+// o[n][d] += weights[n][i] * v[i][d] for the rows i of [begin, end), ascending. weights: [N, kPage], v: at the thread's first element. W: the
+// width where it is known.
+template <int D, int N, int W>
+HR_DEVICE void add_values(const std::uint16_t* v, int some_width, int begin, int end, const float* weights, float (&o)[N][D]) {
+    const int width = W > 0 ? W : some_width;
     const auto add = [&](int i, const float (&weight)[N]) {
         const Halves<D> row = *reinterpret_cast<const Halves<D>*>(v + i * width);
         HR_UNROLL
@@ -222,7 +241,7 @@ HR_DEVICE void add_values(const std::uint16_t* v, int width, int begin, int end,
     };
     int i = begin;
     for (; i < end && i % 4 != 0; ++i) add_one(i);
-#pragma unroll 2
+#pragma unroll 4
     for (; i + 4 <= end; i += 4) {
         Floats<4> four[N];
         HR_UNROLL
@@ -263,11 +282,9 @@ HR_DEVICE void weigh(float* scores, int heads, int begin, int end, bool first_pa
         float sum = 0;
         HR_UNROLL
         for (int r = 0; r < kPage / kWarp; ++r) {
-            const int i = r * kWarp + lane();
-            if (i < begin || i >= end) continue;
-            x[r] = exp_value(x[r] - largest);
+            x[r] = exp_value(x[r] - largest);  // 0 where nothing is to be seen, which changes no sum
             sum = sum + x[r];
-            scores[head * kPage + i] = x[r];
+            scores[head * kPage + r * kWarp + lane()] = x[r];
         }
         sum = fold_32(sum);
         if (lane() != 0) continue;
@@ -314,18 +331,20 @@ struct Visible {
 // that it sees, and the output is finished; else there is one page, and its part of the output goes to the partials. HB: `heads` or more.
 template <int HB>
 HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to, bool whole) {
-    constexpr int D = HB == 1 ? 1 : HB <= 4 ? 2 : 4, N = HB / D;
+    constexpr int D = HB == 1 ? 1 : 2, N = HB <= 2 ? 1 : 2;
+    constexpr int kSets = HB == 8 ? 2 : 1;
+    using Part = Share<D, N, kSets>;
     __shared__ State state;
-    float* scores = reinterpret_cast<float*>(dynamic_shared() + Stream::kStages * kernels::kStageBytes);  // [HB, kPage], then weights
+    float* scores = reinterpret_cast<float*>(dynamic_shared() + a.stages * kernels::kStageBytes);  // [HB, kPage], then weights
     const int width = a.pool.head_dim, width_v = a.pool.head_dim_v;
     const std::int64_t row = static_cast<std::int64_t>(token) * a.heads + head;
-    const Share<D, N> share(heads, width_v);
-    float out[N][D] = {};
+    const Part share(heads, width_v);
+    float out[kSets][N][D] = {};
     for (int number = from; number < to; ++number) {
         const int begin = visible.begin(number), end = visible.end(number);
-        Stream stream(a.pool, page_of(a.places, token, number), kv_head, begin, end);
+        Stream stream(a.pool, page_of(a.places, token, number), kv_head, begin, end, a.stages);
         score<HB>(stream, a.q + row * width, heads, begin, end, a.scale, scores);
-        float o[N][D] = {};
+        float o[kSets][N][D] = {};
         for (int tile = 0; tile < stream.tiles; ++tile) {
             const std::uint16_t* v = stream.next();
             if (tile == 0) {
@@ -333,33 +352,48 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
                 sync();
             }
             const int first = stream.first + tile * stream.rows;
-            if (!share.some) continue;
-            add_values<D, N>(v + share.element, width_v, begin > first ? begin - first : 0, end - first < stream.rows ? end - first : stream.rows,
-                             scores + share.head * kPage + first, o);
+            const int from_row = begin > first ? begin - first : 0, to_row = end - first < stream.rows ? end - first : stream.rows;
+            const float* weights = scores + share.head * kPage + first;
+            HR_UNROLL
+            for (int set = 0; set < kSets; ++set) {
+                if (!share.has(set)) continue;
+                const std::uint16_t* mine = v + share.element(set);
+                if (width_v == 128 && set == 0) add_values<D, N, 128>(mine, width_v, from_row, to_row, weights, o[set]);
+                else add_values<D, N, 0>(mine, width_v, from_row, to_row, weights, o[set]);
+            }
         }
         if (share.some) {
             HR_UNROLL
             for (int n = 0; n < N; ++n) {
                 const float old_factor = state.old_factor[share.head + n], new_factor = state.new_factor[share.head + n];
                 HR_UNROLL
-                for (int d = 0; d < D; ++d) out[n][d] = number == from ? o[n][d] : fma(out[n][d], old_factor, o[n][d] * new_factor);
+                for (int i = 0; i < kSets * D; ++i) {
+                    float& whole_out = out[i / D][n][i % D];
+                    const float page_out = o[i / D][n][i % D];
+                    whole_out = number == from ? page_out : fma(whole_out, old_factor, page_out * new_factor);
+                }
             }
         }
         if (number + 1 < to) sync();  // everyone is done with the page before the next one comes
     }
-    if (!share.some) return;
     const Partials partials(a);
+    const int chunk = from - visible.first_page();
     HR_UNROLL
     for (int n = 0; n < N; ++n) {
-        if (share.head + n >= heads) continue;
-        Floats<D> result;
+        const int h = share.head + n;
+        if (h >= heads) continue;
+        float* to_row = whole ? a.out + (row + h) * width_v : partials.output(row + h, chunk);
         HR_UNROLL
-        for (int d = 0; d < D; ++d) result.x[d] = whole ? out[n][d] / state.sum[share.head + n] : out[n][d];
-        float* to_row = whole ? a.out + (row + share.head + n) * width_v : partials.output(row + share.head + n, from - visible.first_page());
-        *reinterpret_cast<Floats<D>*>(to_row + share.element) = result;
-        if (!whole && share.element == 0) {
-            partials.largest_and_sum(row + share.head + n, from - visible.first_page())[0] = state.largest[share.head + n];
-            partials.largest_and_sum(row + share.head + n, from - visible.first_page())[1] = state.sum[share.head + n];
+        for (int set = 0; set < kSets; ++set) {
+            if (!share.has(set)) continue;
+            Floats<D> result;
+            HR_UNROLL
+            for (int d = 0; d < D; ++d) result.x[d] = whole ? out[set][n][d] / state.sum[h] : out[set][n][d];
+            *reinterpret_cast<Floats<D>*>(to_row + share.element(set)) = result;
+        }
+        if (!whole && share.first == 0) {
+            partials.largest_and_sum(row + h, chunk)[0] = state.largest[h];
+            partials.largest_and_sum(row + h, chunk)[1] = state.sum[h];
         }
     }
 }
@@ -371,76 +405,6 @@ HR_DEVICE void attend_all(const AttentionArguments& a, int token, int kv_head, i
     for (int h = 0; h < heads; h += HB) {
         attend<HB>(a, token, kv_head, head + h, heads - h < HB ? heads - h : HB, visible, from, to, whole);
         if (h + HB < heads) sync();
-    }
-}
-
-// ---- Combination of the chunks of a token and KV head, by the last of its blocks ----
-
-inline constexpr int kAtOnce = 32;  // chunks whose factors are in shared memory together
-
-HR_DEVICE void combine(const AttentionArguments& a, int token, int kv_head, int group, int chunks) {
-    constexpr int kShares = kMostGroup * kMostWidth / 4 / kBlock;  // the most that a thread has of the output, four elements each
-    __shared__ float largest[kMostGroup], sums[kMostGroup];
-    struct Factors {
-        float of_old, of_new;
-    };
-    Factors* factors = reinterpret_cast<Factors*>(dynamic_shared());  // [group, kAtOnce]
-    const Partials partials(a);
-    const int width = a.pool.head_dim_v;
-    const std::int64_t row = static_cast<std::int64_t>(token) * a.heads + kv_head * group;
-    Floats<4> out[kShares];
-    HR_UNROLL
-    for (int i = 0; i < kShares; ++i) out[i] = {{-0.0F, -0.0F, -0.0F, -0.0F}};  // the first factor is 0, and 0 * -0 + x is x for every x
-    for (int first = 0; first < chunks; first += kAtOnce) {
-        const int count = chunks - first < kAtOnce ? chunks - first : kAtOnce;
-        for (int head = warp(); head < group; head += threads() / kWarp) {
-            const float* mine = partials.largest_and_sum(row + head, first + (lane() < count ? lane() : 0));
-            const float m = mine[0], l = mine[1];
-            // The largest so far, before and with each chunk: a maximum is exact in any order.
-            const float before = first > 0 ? largest[head] : bits_to_float(0xff800000U);
-            float with = max_of(before, lane() < count ? m : before);
-            for (int h = 1; h < kWarp; h *= 2) {
-                const float other = shuffle(with, lane() >= h ? lane() - h : lane());
-                with = max_of(with, other);
-            }
-            const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
-            const float without = lane() > 0 ? earlier : before;
-            const Factors mine_factors = {exp_value(without - with), exp_value(m - with)};
-            factors[head * kAtOnce + lane()] = mine_factors;
-            float sum = first > 0 ? sums[head] : 0.0F;
-            for (int c = 0; c < count; ++c) {
-                sum = fma(sum, shuffle(mine_factors.of_old, c), shuffle(l * mine_factors.of_new, c));
-            }
-            const float all = shuffle(with, kWarp - 1);
-            if (lane() == 0) {
-                largest[head] = all;
-                sums[head] = sum;
-            }
-        }
-        sync();
-        HR_UNROLL
-        for (int i = 0; i < kShares; ++i) {
-            const int at = (thread() + i * kBlock) * 4;
-            if (at >= group * width) continue;
-            const int head = at / width;
-            const float* from = partials.output(row + head, first) + at % width;
-#pragma unroll 8
-            for (int c = 0; c < count; ++c) {
-                const Floats<4> o = *reinterpret_cast<const Floats<4>*>(from + c * width);
-                const Factors f = factors[head * kAtOnce + c];
-                HR_UNROLL
-                for (int d = 0; d < 4; ++d) out[i].x[d] = fma(out[i].x[d], f.of_old, o.x[d] * f.of_new);
-            }
-        }
-        sync();
-    }
-    HR_UNROLL
-    for (int i = 0; i < kShares; ++i) {
-        const int at = (thread() + i * kBlock) * 4;
-        if (at >= group * width) continue;
-        HR_UNROLL
-        for (int d = 0; d < 4; ++d) out[i].x[d] = out[i].x[d] / sums[at / width];
-        *reinterpret_cast<Floats<4>*>(a.out + row * width + at) = out[i];
     }
 }
 
@@ -510,7 +474,6 @@ HR_KERNEL(head_rows, HeadArguments, 256) {
 // Blocks: KV head and part of its query heads, chunk, token.
 template <int HB>
 HR_DEVICE void attention_rows(const AttentionArguments& a) {
-    __shared__ int is_last;
     const int parts = grid_x() / a.pool.kv_heads;
     const int kv_head = block_x() / parts, part = block_x() % parts, token = block_z();
     const int group = a.heads / a.pool.kv_heads, heads = group / parts;
@@ -518,16 +481,6 @@ HR_DEVICE void attention_rows(const AttentionArguments& a) {
     const int chunks = visible.pages(), number = visible.first_page() + block_y();
     if (block_y() >= chunks) return;
     attend_all<HB>(a, token, kv_head, kv_head * group + part * heads, heads, visible, number, number + 1, chunks == 1);
-    if (chunks == 1) return;
-    fence();
-    sync();
-    std::int32_t* ticket = a.tickets + static_cast<std::int64_t>(token) * a.pool.kv_heads + kv_head;
-    if (thread() == 0) is_last = atomic_add(ticket, 1) == chunks * parts - 1 ? 1 : 0;
-    sync();
-    if (is_last == 0) return;
-    fence();
-    combine(a, token, kv_head, group, chunks);
-    if (thread() == 0) *ticket = 0;
 }
 
 // By the number of query heads that a block works on at once: each is compiled for its own needs.
@@ -536,6 +489,62 @@ HR_KERNEL_OF(attention_rows_1, AttentionArguments, kBlock, kBlocks) { attention_
 HR_KERNEL_OF(attention_rows_2, AttentionArguments, kBlock, kBlocks) { attention_rows<2>(a); }
 HR_KERNEL_OF(attention_rows_4, AttentionArguments, kBlock, kBlocks) { attention_rows<4>(a); }
 HR_KERNEL_OF(attention_rows_8, AttentionArguments, kBlock, kBlocks) { attention_rows<8>(a); }
+
+// Blocks: head, token. A thread for each element of the head.
+HR_KERNEL(attention_combine, AttentionArguments, kMostWidth) {
+    constexpr int kAtOnce = 128;  // chunks whose factors are in shared memory together
+    constexpr int kAhead = 16;    // chunks whose outputs are on the way
+    struct Factors {
+        float of_old, of_new, sum;
+    };
+    __shared__ Factors factors[kAtOnce];
+    const int head = block_x(), token = block_y(), width = a.pool.head_dim_v;
+    const int chunks = Visible(a.places.positions[token], a.window).pages();
+    if (chunks == 1) return;  // attention_rows has finished it
+    const Partials partials(a);
+    const std::int64_t row = static_cast<std::int64_t>(token) * a.heads + head;
+    const float* outputs = partials.output(row, 0) + thread();
+    float ahead[kAhead];
+    const auto load = [&](int first) {
+        HR_UNROLL
+        for (int i = 0; i < kAhead; ++i) ahead[i] = first + i < chunks ? outputs[static_cast<std::int64_t>(first + i) * width] : 0.0F;
+    };
+    load(0);
+    float largest = bits_to_float(0xff800000U);  // in warp 0: over the chunks so far
+    float out = -0.0F, sum = 0;                  // the first factor is 0, and 0 * -0 + x is x for every x
+    for (int first = 0; first < chunks; first += kAtOnce) {
+        if (first > 0) sync();
+        for (int at = first; warp() == 0 && at < chunks && at < first + kAtOnce; at += kWarp) {
+            const bool some = at + lane() < chunks;
+            const float* mine = partials.largest_and_sum(row, some ? at + lane() : at);
+            const float m = mine[0], l = mine[1];
+            // The largest before and with each chunk: a maximum is exact in any order.
+            float with = max_of(largest, some ? m : largest);
+            for (int h = 1; h < kWarp; h *= 2) with = max_of(with, shuffle(with, lane() >= h ? lane() - h : lane()));
+            const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
+            const float without = lane() > 0 ? earlier : largest;
+            const float of_new = exp_value(m - with);
+            factors[at - first + lane()] = {exp_value(without - with), of_new, l * of_new};
+            largest = shuffle(with, kWarp - 1);
+        }
+        sync();
+        for (int at = first; at < chunks && at < first + kAtOnce; at += kAhead) {
+            float o[kAhead];
+            HR_UNROLL
+            for (int i = 0; i < kAhead; ++i) o[i] = ahead[i];
+            load(at + kAhead);
+            HR_UNROLL
+            for (int i = 0; i < kAhead; ++i) {
+                if (at + i < chunks) {
+                    const Factors f = factors[at - first + i];
+                    out = fma(out, f.of_old, o[i] * f.of_new);
+                    sum = fma(sum, f.of_old, f.sum);
+                }
+            }
+        }
+    }
+    a.out[row * width + thread()] = out / sum;
+}
 
 // Blocks: neighbouring tokens, KV head. In the order of attention_rows, page by page: where there are no matrix units for halves.
 HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
@@ -552,7 +561,7 @@ HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
 }
 
 // The same on matrix units, for heads of one width: a block has 128 rows (tokens and the query heads of its KV head), a warp 16 of them; all
-// walk over the keys in tiles, two of which are in shared memory: one that is used and one that arrives. The softmax is kept up to date from
+// walk over the keys in tiles, two or three of which are in shared memory: one that is used and those that arrive. The softmax is kept up to date from
 // tile to tile. Queries and weights are rounded to halves, sums are floats.
 #if defined(HR_HALF_TILES)
 template <int W>
@@ -561,7 +570,7 @@ HR_DEVICE void prefill(const AttentionArguments& a) {
     constexpr int kStride = W + 8;                            // halves from row to row in shared memory: no two of 8 rows in the same banks
     constexpr int kChunks = W / 8;                            // of 16 bytes in a row
     constexpr float kLog2E = 1.44269504F;
-    std::uint16_t* tiles = reinterpret_cast<std::uint16_t*>(dynamic_shared());  // [2][K, V][kTile][kStride]
+    std::uint16_t* tiles = reinterpret_cast<std::uint16_t*>(dynamic_shared());  // [stages][K, V][kTile][kStride]
     const int group = a.heads / a.pool.kv_heads, kv_head = block_y();
     const int tokens = kernels::kPrefillRows / group;
     const int first_token = (grid_x() - 1 - block_x()) * tokens;  // the last tokens see the most: they go first
@@ -603,23 +612,28 @@ HR_DEVICE void prefill(const AttentionArguments& a) {
             start_copy(to + r * kStride + c * 8, k + r * W + c * 8, there);
             start_copy(to + (kTile + r) * kStride + c * 8, v + r * W + c * 8, there);
         }
-        close_copies();
     };
     const auto page_for = [&](int key) { return key <= highest ? page_of(a.places, first_token, key / kPage) : 0; };
 
     float out[W / 8][4] = {};
     float largest[2] = {-infinity, -infinity}, sum[2] = {0, 0};  // the sum: of the lane's own columns
     const float factor = a.scale * kLog2E;
-    start_tile(begin, page_for(begin), 0);
-    int next_page = page_for(begin + kTile);
+    for (int i = 0; i < a.stages - 1; ++i) {
+        if (begin + i * kTile <= highest) start_tile(begin + i * kTile, page_for(begin + i * kTile), i);
+        close_copies();
+    }
+    const int ahead = (a.stages - 1) * kTile;
+    int next_page = page_for(begin + ahead);
     int stage = 0;
-    for (int key = begin; key <= highest; key += kTile, stage ^= 1) {
-        wait_for_copies<0>();
+    for (int key = begin; key <= highest; key += kTile, stage = stage + 1 == a.stages ? 0 : stage + 1) {
+        if (a.stages == 3) wait_for_copies<1>();
+        else wait_for_copies<0>();
         sync();
-        if (key + kTile <= highest) {
-            start_tile(key + kTile, next_page, stage ^ 1);
-            next_page = page_for(key + 2 * kTile);
+        if (key + ahead <= highest) {
+            start_tile(key + ahead, next_page, stage == 0 ? a.stages - 1 : stage - 1);
+            next_page = page_for(key + ahead + kTile);
         }
+        close_copies();
         const std::uint16_t* k = tiles + stage * 2 * kTile * kStride;
         const std::uint16_t* v = k + kTile * kStride;
 
@@ -661,6 +675,7 @@ HR_DEVICE void prefill(const AttentionArguments& a) {
                 s[n][2 * r + 1] = fast_exp2(fma(s[n][2 * r + 1], factor, -shift));
                 sum[r] = sum[r] + (s[n][2 * r] + s[n][2 * r + 1]);
             }
+            if (!any_lane(kept != 1.0F)) continue;  // after the first tiles the largest score seldom changes
             HR_UNROLL
             for (int n = 0; n < W / 8; ++n) {
                 out[n][2 * r] = out[n][2 * r] * kept;

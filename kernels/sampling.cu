@@ -8,8 +8,8 @@ namespace {
 
 using Key = std::uint64_t;
 
-inline constexpr int kRoom = 2048;  // candidates that are sorted at the end
 inline constexpr int kThreads = 1024;
+inline constexpr int kRoom = kThreads;  // candidates that are sorted at the end
 
 // Keys in the order of the values, the lower index above the higher one among equals: no two are the same. The lowest is above 0.
 HR_DEVICE Key key_of(float x, int index) {
@@ -23,23 +23,27 @@ HR_DEVICE float value_of(Key key) {
 }
 HR_DEVICE int index_of(Key key) { return static_cast<int>(0xffffffffU - static_cast<std::uint32_t>(key)); }
 
-// Sorts `size` keys, a power of two, the largest first (bitonic).
-HR_DEVICE void sort(Key* keys, int size) {
+// Sorts keys, one in each of the first `size` threads (a power of two), the largest first (bitonic). All threads come here. room: kThreads.
+HR_DEVICE Key sort(Key mine, int size, Key* room) {
     for (int block = 2; block <= size; block *= 2) {
         for (int distance = block / 2; distance > 0; distance /= 2) {
-            sync();
-            for (int i = thread(); i < size / 2; i += threads()) {
-                const int low = i / distance * distance * 2 + i % distance, high = low + distance;
-                const Key first = keys[low], second = keys[high];
-                const bool descending = (low & block) == 0;
-                if (descending ? first < second : first > second) {
-                    keys[low] = second;
-                    keys[high] = first;
-                }
+            Key other;
+            if (distance >= kWarp) {
+                sync();
+                room[thread()] = mine;
+                sync();
+                other = room[thread() ^ distance];
+            } else {
+                const auto high = static_cast<std::uint32_t>(shuffle_xor(static_cast<int>(mine >> 32), distance));
+                const auto low = static_cast<std::uint32_t>(shuffle_xor(static_cast<int>(mine), distance));
+                other = static_cast<Key>(high) << 32 | low;
             }
+            const bool larger = ((thread() & distance) == 0) == ((thread() & block) == 0);
+            mine = (mine > other) == larger ? mine : other;
         }
     }
     sync();
+    return mine;
 }
 
 struct alignas(16) Four {
@@ -116,14 +120,15 @@ HR_KERNEL(argmax_rows, ArgmaxArguments, kThreads) {
 // hardly more where the large ones lie scattered. Those are sorted. Where too many reach it (equal values without end), bisection raises
 // the bound.
 HR_KERNEL(top_rows, TopArguments, kThreads) {
-    static_assert(kThreads / kWarp == kWarp && kRoom >= kThreads && kThreads >= kernels::kMostTop);
+    static_assert(kThreads / kWarp == kWarp && kThreads >= kernels::kMostTop);
     __shared__ Key keys[kRoom];
     __shared__ std::int32_t found;
     const float* x = a.x + static_cast<std::int64_t>(block_x()) * a.n;
     float largest = bits_to_float(0xff800000U);
     for_each_element(x, a.n, [&](float value, int) { largest = value > largest ? value : largest; });
-    keys[thread()] = thread() < a.n ? key_of(largest, thread()) : 0;  // the index only keeps them apart
-    sort(keys, kThreads);
+    const Key best = sort(thread() < a.n ? key_of(largest, thread()) : 0, kThreads, keys);  // the index only keeps them apart
+    keys[thread()] = best;
+    sync();
     float bound = value_of(keys[a.k - 1]);
     Key least = key_of(bound, 0x7fffffff), above = key_of(value_of(keys[0]), 0) + 1;
     sync();
@@ -156,10 +161,9 @@ HR_KERNEL(top_rows, TopArguments, kThreads) {
     }
     int size = 2;
     while (size < count) size *= 2;
-    for (int i = count + thread(); i < size; i += kThreads) keys[i] = 0;
-    sort(keys, size);
+    const Key key = sort(thread() < count ? keys[thread()] : 0, size, keys);
     if (thread() >= a.k) return;
-    const int index = index_of(keys[thread()]);
+    const int index = index_of(key);
     a.values[static_cast<std::int64_t>(block_x()) * a.k + thread()] = x[index];
     a.ids[static_cast<std::int64_t>(block_x()) * a.k + thread()] = index;
 }

@@ -151,7 +151,6 @@ void decode(Bench& bench, const Shape& shape, int positions, int sessions) {
     a.places = places;
     a.max_chunks = static_cast<std::int32_t>(pages);
     a.partials = bench.zeros<float>(static_cast<std::size_t>(sessions * shape.heads * pages * (shape.width + 2)));
-    a.tickets = bench.zeros<std::int32_t>(static_cast<std::size_t>(sessions * shape.kv_heads));
     bench.measure(name, 4.0 * sessions * positions * shape.kv_heads * shape.width, 0, [&](int layer) {
         a.pool = layer_of(pool, layer);
         return kernels::attention_rows(bench.queue(), a);

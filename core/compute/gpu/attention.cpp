@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "core/compute/gpu/ops.h"
@@ -8,15 +9,25 @@ namespace {
 constexpr int most_group = 16;
 constexpr unsigned threads = 256;
 
-constexpr unsigned shared_bytes(int at_once) { return static_cast<unsigned>(3 * kStageBytes + at_once * 256 * 4); }
+constexpr int score_bytes(int at_once) { return at_once * 256 * 4; }
+constexpr unsigned shared_bytes(int stages, int at_once) { return static_cast<unsigned>(stages * kStageBytes + score_bytes(at_once)); }
 
-// As kernels/half_tiles.h.
-bool has_half_tiles(const gpu::DeviceInfo& device) {
+// How many tiles may be on the way: as many as the blocks of a multiprocessor have room for.
+int stages_for(unsigned shared_limit, int at_once, bool one_block) {
+    constexpr int reserved = 2048;  // by the driver, and for the kernel's own variables
+    const auto fit = [&](int bytes) { return std::min(8, (bytes - reserved - score_bytes(at_once)) / kStageBytes); };
+    const int limit = static_cast<int>(shared_limit), two = fit(limit / 2);
+    return one_block || two < 3 ? std::max(2, fit(limit)) : two;
+}
+
+// CUDA's compute capability, as in "sm_90": 90. 0 for other devices.
+int capability(const gpu::DeviceInfo& device) {
     constexpr std::string_view prefix = "sm_";
-    if (!device.architecture.starts_with(prefix)) return false;
-    int capability = 0;
-    std::from_chars(device.architecture.data() + prefix.size(), device.architecture.data() + device.architecture.size(), capability);
-    return capability >= 80;
+    int value = 0;
+    if (device.architecture.starts_with(prefix)) {
+        std::from_chars(device.architecture.data() + prefix.size(), device.architecture.data() + device.architecture.size(), value);
+    }
+    return value;
 }
 
 Result<> check(const char* kernel, std::int32_t heads, const KvPool& pool) {
@@ -60,20 +71,27 @@ Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
                           : heads == 2 ? Kernel::attention_rows_2
                           : heads <= 4 ? Kernel::attention_rows_4
                                        : Kernel::attention_rows_8;
-    return queue.kernels.launch(kernel, grid, {threads}, shared_bytes(at_once), queue.stream, arguments);
+    AttentionArguments with_stages = arguments;
+    with_stages.stages = stages_for(queue.kernels.shared_limit(), at_once, blocks * parts <= queue.kernels.device().multiprocessors);
+    HR_CHECK(queue.kernels.launch(kernel, grid, {threads}, shared_bytes(with_stages.stages, at_once), queue.stream, with_stages));
+    if (arguments.max_chunks == 1) return {};
+    const gpu::Grid rows{static_cast<unsigned>(arguments.heads), static_cast<unsigned>(arguments.tokens)};
+    return queue.kernels.launch(Kernel::attention_combine, rows, {static_cast<unsigned>(arguments.pool.head_dim_v)}, 0, queue.stream, arguments);
 }
 
 Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
     if (arguments.tokens <= 0) return {};
     HR_CHECK(check("attention_prefill", arguments.heads, arguments.pool));
     const int group = arguments.heads / arguments.pool.kv_heads;
-    const int tokens = kPrefillRows / group;
+    const int tokens = kPrefillRows / group;  // of a block
     const gpu::Grid grid{static_cast<unsigned>((arguments.tokens + tokens - 1) / tokens), static_cast<unsigned>(arguments.pool.kv_heads)};
+    AttentionArguments with_stages = arguments;
     const int width = arguments.pool.head_dim;
-    if (has_half_tiles(queue.kernels.device()) && width == arguments.pool.head_dim_v) {
-        const auto on_tiles = [&](Kernel kernel, std::int32_t keys) {
-            const auto bytes = static_cast<unsigned>(2 * 2 * keys * (width + 8) * 2);  // two tiles each of K and V, rows 16 bytes apart
-            return queue.kernels.launch(kernel, grid, {threads}, bytes, queue.stream, arguments);
+    if (capability(queue.kernels.device()) >= 80 && width == arguments.pool.head_dim_v) {  // as kernels/half_tiles.h
+        const auto on_tiles = [&](Kernel kernel, int keys) {
+            const int stage = 2 * keys * (width + 8) * 2;  // K and V, halves, rows 16 bytes apart
+            with_stages.stages = 3 * stage <= static_cast<int>(queue.kernels.shared_limit()) ? 3 : 2;
+            return queue.kernels.launch(kernel, grid, {threads}, static_cast<unsigned>(with_stages.stages * stage), queue.stream, with_stages);
         };
         switch (width) {
             case 64: return on_tiles(Kernel::attention_prefill_64, kPrefillKeys<64>);
@@ -83,7 +101,8 @@ Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
             default: break;
         }
     }
-    return queue.kernels.launch(Kernel::attention_prefill, grid, {threads}, shared_bytes(4), queue.stream, arguments);
+    with_stages.stages = stages_for(queue.kernels.shared_limit(), 4, false);
+    return queue.kernels.launch(Kernel::attention_prefill, grid, {threads}, shared_bytes(with_stages.stages, 4), queue.stream, with_stages);
 }
 
 }  // namespace headroom::kernels

@@ -117,8 +117,7 @@ Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const St
     const kernels::AttentionArguments arguments{.q = scratch_.q, .out = scratch_.heads, .heads = static_cast<std::int32_t>(model.heads),
                                                 .tokens = static_cast<std::int32_t>(step.tokens), .window = static_cast<std::int32_t>(layer.window),
                                                 .scale = model.attention_scale, .pool = kv_pool(i), .places = step.places,
-                                                .max_chunks = static_cast<std::int32_t>(step.chunks), .partials = scratch_.partials,
-                                                .tickets = scratch_.tickets};
+                                                .max_chunks = static_cast<std::int32_t>(step.chunks), .partials = scratch_.partials};
     const bool prompt = step.one_session && step.tokens > std::min(kExactAttention, attention_rows_);
     HR_CHECK(prompt ? kernels::attention_prefill(queue(), arguments) : kernels::attention_rows(queue(), arguments));
     const Target out[] = {{&layer.out, scratch_.x, true}};
