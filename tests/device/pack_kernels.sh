@@ -8,7 +8,7 @@ build=$1
 output=$2
 shift 2
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
-mkdir -p "$output/bin" "$output/lib"
+mkdir -p "$output/bin"
 cp "$here/run_kernels.sh" "$output/"
 if [ $# -eq 0 ]; then
     for test in "$build"/bin/tst_kernel_*; do
@@ -16,12 +16,6 @@ if [ $# -eq 0 ]; then
     done
 fi
 for test; do
+    "$here/copy_libraries.sh" "$output/lib" "$build/bin/$test"
     strip --strip-debug -o "$output/bin/$test" "$build/bin/$test"
-    chmod +x "$output/bin/$test"
-    ldd "$build/bin/$test"
-done | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u | while read -r library; do
-    case ${library##*/} in
-    libc.so* | libm.so* | libpthread.so* | libdl.so* | librt.so* | ld-linux*) ;;
-    *) cp "$library" "$output/lib/" ;;
-    esac
 done

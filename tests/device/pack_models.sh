@@ -8,12 +8,7 @@ build=$1
 synth=$2
 output=$3
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
-mkdir -p "$output/lib"
+mkdir -p "$output"
 cp "$build/bin/headroom-cli" "$here/run_models.sh" "$synth" "$output/"
 cp "$here/../../resources/model/guide-q4_k_m.gguf" "$output/guide.gguf"
-ldd "$build/bin/headroom-cli" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | while read -r library; do
-    case ${library##*/} in
-    libc.so* | libm.so* | libpthread.so* | libdl.so* | ld-linux*) ;;
-    *) cp "$library" "$output/lib/" ;;
-    esac
-done
+"$here/copy_libraries.sh" "$output/lib" "$build/bin/headroom-cli"

@@ -6,12 +6,7 @@ set -eu
 build=$1
 output=$2
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
-mkdir -p "$output/lib" "$output/hip"
+mkdir -p "$output/hip"
 cp "$build/bin/vmm_bench" "$here/run_vmm.sh" "$output/"
 cp "$build/hip_on_cuda/libamdhip64.so.7" "$output/hip/"
-ldd "$build/bin/vmm_bench" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | while read -r library; do
-    case ${library##*/} in
-    libc.so* | libm.so* | libpthread.so* | libdl.so* | ld-linux*) ;;
-    *) cp "$library" "$output/lib/" ;;
-    esac
-done
+"$here/copy_libraries.sh" "$output/lib" "$build/bin/vmm_bench"

@@ -42,14 +42,6 @@ void store_forms(const float* x, std::int64_t n, std::int64_t row, const Quantiz
     }
 }
 
-namespace {
-
-cpu::Matrix matrix(const kernels::Matrix& w) {
-    return {static_cast<gguf::TensorType>(w.type), reinterpret_cast<const std::byte*>(w.data), w.rows, w.cols, w.row_bytes};
-}
-
-}  // namespace
-
 void run(std::string_view, const EmbedArguments& a) {
     for (std::int32_t t = 0; t < a.count; ++t) cpu::dequantize_row(matrix(a.table), a.tokens[t], a.x + std::int64_t(t) * a.table.cols);
 }

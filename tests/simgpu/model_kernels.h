@@ -23,6 +23,10 @@ struct OneThread {
     operator headroom::ThreadPool&() { return pool; }  // NOLINT(google-explicit-constructor): a parameter
 };
 
+[[nodiscard]] inline headroom::cpu::Matrix matrix(const headroom::kernels::Matrix& w) {
+    return {static_cast<headroom::gguf::TensorType>(w.type), reinterpret_cast<const std::byte*>(w.data), w.rows, w.cols, w.row_bytes};
+}
+
 // The operators. name: the kernel's, for the few that share a structure: the variants of one operator are all the same here.
 void run(std::string_view name, const headroom::kernels::EmbedArguments& a);
 void run(std::string_view name, const headroom::kernels::NormArguments& a);

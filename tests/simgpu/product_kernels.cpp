@@ -103,10 +103,6 @@ struct Rows {
     cpu::Activations::Storage storage;
 };
 
-cpu::Matrix matrix(const kernels::Matrix& w) {
-    return {static_cast<TensorType>(w.type), reinterpret_cast<const std::byte*>(w.data), w.rows, w.cols, w.row_bytes};
-}
-
 // The type at the end of a kernel's name.
 TensorType type_of(std::string_view name) {
 #define SIM_TYPE(type) {#type, TensorType::type}
@@ -121,7 +117,7 @@ TensorType type_of(std::string_view name) {
 
 bool is_here(const ExpertAddresses& expert) { return expert.gate || expert.up || expert.down; }
 
-cpu::Matrix matrix(const std::uint8_t* data, std::uint32_t type, std::int32_t rows, std::int32_t cols, std::uint32_t row_bytes) {
+cpu::Matrix expert_matrix(const std::uint8_t* data, std::uint32_t type, std::int32_t rows, std::int32_t cols, std::uint32_t row_bytes) {
     return {static_cast<TensorType>(type), reinterpret_cast<const std::byte*>(data), rows, cols, row_bytes};
 }
 
@@ -198,8 +194,8 @@ void run(std::string_view, const ExpertsGateUpArguments& a) {
         if (!is_here(expert)) continue;
         const std::int32_t token = c / s.used;
         float* hidden = a.hidden + std::int64_t(c) * s.hidden;
-        x.multiply(matrix(expert.gate, s.gate_type, s.hidden, s.width, s.gate_row_bytes), &token, 1, hidden, s.hidden);
-        x.multiply(matrix(expert.up, s.up_type, s.hidden, s.width, s.up_row_bytes), &token, 1, up.data(), s.hidden);
+        x.multiply(expert_matrix(expert.gate, s.gate_type, s.hidden, s.width, s.gate_row_bytes), &token, 1, hidden, s.hidden);
+        x.multiply(expert_matrix(expert.up, s.up_type, s.hidden, s.width, s.up_row_bytes), &token, 1, up.data(), s.hidden);
         cpu::swiglu(OneThread(), hidden, up.data(), 1, s.hidden, s.hidden, hidden);
     }
 }
@@ -216,7 +212,7 @@ void run(std::string_view, const ExpertsDownArguments& a) {
         if (!is_here(expert)) continue;  // its row of hidden was not written
         Rows hidden(1, s.hidden, a.hidden + c * s.hidden);
         hidden.take_for(static_cast<TensorType>(s.down_type), {}, {});
-        hidden.multiply(matrix(expert.down, s.down_type, s.width, s.hidden, s.down_row_bytes), nullptr, 1, outputs + c * s.width, s.width);
+        hidden.multiply(expert_matrix(expert.down, s.down_type, s.width, s.hidden, s.down_row_bytes), nullptr, 1, outputs + c * s.width, s.width);
     }
     if (!a.outputs) cpu::combine_experts(OneThread(), a.x, s.width, rows.data(), a.shares, a.tokens, s.used, s.width);
 }
@@ -242,7 +238,7 @@ void run(std::string_view name, const ExpertsTilesArguments& a) {
         tokens.assign(a.grouped + first, a.grouped + first + count);
         for (auto& token : tokens) token /= a.divisor;
         y.resize(static_cast<std::size_t>(std::int64_t(count) * a.rows));
-        x.multiply(matrix(data, static_cast<std::uint32_t>(type), a.rows, a.cols, a.row_bytes), tokens.data(), count, y.data(), a.rows);
+        x.multiply(expert_matrix(data, static_cast<std::uint32_t>(type), a.rows, a.cols, a.row_bytes), tokens.data(), count, y.data(), a.rows);
         for (std::int64_t i = 0; i < count; ++i) std::copy_n(y.data() + i * a.rows, a.rows, a.y + std::int64_t(a.grouped[first + i]) * a.rows);
     }
 }
