@@ -14,18 +14,19 @@ using namespace headroom::test;
 
 namespace {
 
-// What a kernel may use beside its vector registers, and why: memory of each thread's own, and lanes of vector registers in place of scalar
-// registers (two instructions where such a value is used, no memory).
+// Memory of each thread's own that a kernel may use, and why.
 struct Limit {
     std::string_view kernel, target;  // target: "gfx90": all that begin so
-    std::size_t private_bytes, scalar_spills;
+    std::size_t private_bytes;
     std::string_view reason;
 };
-constexpr Limit usual = {"", "", 0, 64, "one vector register has room for so many"};
+constexpr Limit usual = {"", "", 0, "registers are what a thread has"};
 constexpr Limit limits[] = {
-    {"headroom_product_rows", "gfx", 96, 512, "small arrays with a variable index; one branch for each type of weights"},
-    {"headroom_attention_", "gfx9", 0, 128, "addresses of the pages, computed once"},
+    {"headroom_product_rows", "gfx", 96, "small arrays with a variable index"},
 };
+// Scalar registers in lanes of vector registers: two instructions where such a value is used, and no memory. Eight vector registers have room
+// for so many.
+constexpr std::size_t most_scalar_spills = 512;
 
 const Limit& limit(const CompiledKernel& kernel) {
     for (const auto& one : limits) {
@@ -122,8 +123,8 @@ private slots:
                 problem(fmt::format("{} uses {} bytes of private memory and spills {} registers; allowed are {} bytes", name, found->private_bytes,
                                     found->spills, most.private_bytes));
             }
-            if (found->scalar_spills > most.scalar_spills) {
-                problem(fmt::format("{} spills {} scalar registers; allowed are {}", name, found->scalar_spills, most.scalar_spills));
+            if (found->scalar_spills > most_scalar_spills) {
+                problem(fmt::format("{} spills {} scalar registers; allowed are {}", name, found->scalar_spills, most_scalar_spills));
             }
             // What every device gives a block without being asked.
             const std::size_t shared_limit = target.startsWith("sm_") ? 48 << 10 : 64 << 10;
