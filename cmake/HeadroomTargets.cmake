@@ -8,7 +8,7 @@ function(headroom_library name)
 endfunction()
 
 # headroom_test(NAME SOURCES … DEPS … [TIMEOUT s] [LABELS …]): one Qt Test executable, registered with ctest. Tests of the window have
-# the label ui.
+# the label ui, those of its threads the label threads too; ./test runs these with the thread sanitizer.
 function(headroom_test name)
     cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
     add_executable(${name} ${ARG_SOURCES})
@@ -17,6 +17,9 @@ function(headroom_test name)
     headroom_test_options(${name})
     if("ui" IN_LIST ARG_LABELS)
         headroom_reuse_precompiled(${name} headroom_ui_test_headers)
+        if("threads" IN_LIST ARG_LABELS)
+            add_dependencies(window_thread_tests ${name})
+        endif()
     else()
         headroom_reuse_precompiled(${name} headroom_test_headers)
     endif()

@@ -7,6 +7,7 @@
 #include <QTest>
 
 #include "core/base/paths.h"
+#include "tests/ui/support/closing_time.h"
 #include "tests/ui/support/scripted_devices.h"
 #include "ui/controller/engine_backend.h"
 #include "ui/markdown/text_view.h"
@@ -76,7 +77,7 @@ private slots:
         time.start();
         program.reset();
         qInfo("closed in %lld ms", time.elapsed());
-        QVERIFY2(time.elapsed() < 1'000, qPrintable(QString::number(time.elapsed())));
+        QVERIFY2(time.elapsed() < kClosingTime, qPrintable(QString::number(time.elapsed())));
     }
 
 private:

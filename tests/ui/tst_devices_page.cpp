@@ -4,6 +4,7 @@
 #include <QPushButton>
 
 #include "core/base/bytes.h"
+#include "tests/ui/support/closing_time.h"
 #include "tests/ui/support/window_fixture.h"
 #include "ui/devices/device_card.h"
 #include "ui/devices/memory_bar.h"
@@ -154,7 +155,7 @@ private slots:
         QElapsedTimer time;
         time.start();
         fixture_->stop();
-        QVERIFY2(time.elapsed() < 1'000, qPrintable(QString::number(time.elapsed())));
+        QVERIFY2(time.elapsed() < kClosingTime, qPrintable(QString::number(time.elapsed())));
         QCOMPARE(script().stopped(), 1);
     }
 

@@ -12,6 +12,7 @@
 #include "core/base/paths.h"
 #include "core/vmm/self_test_process.h"
 #include "tests/simgpu/fixture.h"
+#include "tests/ui/support/closing_time.h"
 #include "tests/ui/support/scripted_backend.h"
 #include "ui/program/program.h"
 
@@ -70,7 +71,7 @@ private slots:
         time.start();
         program_.reset();
         qInfo("closed in %lld ms", time.elapsed());
-        QVERIFY2(time.elapsed() < 1'000, qPrintable(QString::number(time.elapsed())));
+        QVERIFY2(time.elapsed() < kClosingTime, qPrintable(QString::number(time.elapsed())));
         QVERIFY(!QFile::exists(folder_.filePath(QStringLiteral("verdicts.json"))));  // no verdict was reached
     }
 

@@ -3,6 +3,7 @@
 #include <QTest>
 
 #include "core/base/bytes.h"
+#include "tests/ui/support/closing_time.h"
 #include "tests/ui/support/scripted_backend.h"
 #include "ui/controller/engine_controller.h"
 
@@ -126,7 +127,7 @@ private slots:
             QElapsedTimer time;
             time.start();
             engine_.reset();
-            QVERIFY2(time.elapsed() < 1'000, qPrintable(QString::number(time.elapsed())));
+            QVERIFY2(time.elapsed() < kClosingTime, qPrintable(QString::number(time.elapsed())));
             init();
         }
     }
