@@ -68,6 +68,7 @@ struct NormArguments {
 // swiglu: targets[0] is the gate, targets[1] the up matrix; targets[0].y gets silu(gate) * up (cpu::swiglu), targets[1].y is not written.
 //
 // product_row: one token; quantizes x itself, after an RMS norm with `norm` where that is not null. groups_* are not read.
+// product_row_TYPE, product_row_TYPE_TYPE: the same, where all matrices are of this type, or of one of the two.
 // product_rows: any number of tokens (fast for 2 to 8); reads groups_* (and x for float weights). norm is not read.
 struct ProductArguments {
     Target targets[3];
@@ -139,6 +140,7 @@ struct ChooseArguments {
     float* shares;        // [tokens, used]
 };
 
+// experts_gate_up_TYPE: the same for one token and matrices of this type, where every chosen expert is on the device.
 // experts_gate_up: a few tokens: hidden[c] = silu(gate x) * (up x) for every choice c = token * used + rank whose expert is on the device;
 // rows of others are left as they are.
 struct ExpertsGateUpArguments {
@@ -150,8 +152,10 @@ struct ExpertsGateUpArguments {
     Quantized groups_256;          // of x
     Quantized groups_32;
     float* hidden;                 // [tokens * used, hidden]
+    std::int32_t complete;         // every expert of the layer is on the device
 };
 
+// experts_down_TYPE: the same for one token and matrices of this type, without outputs.
 // experts_down: a few tokens: quantizes the rows of hidden itself; y[c] = down hidden[c] for the choices that are on the device.
 // outputs null: x[t] += the weighted sum of y over the ranks (cpu::combine_experts); every expert chosen is on the device.
 // Else: outputs[c] = y[c] for those, and combine_rows follows.
@@ -337,12 +341,23 @@ struct AwaitArguments {
     X(embed_rows, EmbedArguments)                                \
     X(norm_rows, NormArguments)                                  \
     X(product_row, ProductArguments)                             \
+    X(product_row_q4_k, ProductArguments)                        \
+    X(product_row_q5_k, ProductArguments)                        \
+    X(product_row_q6_k, ProductArguments)                        \
+    X(product_row_q4_k_q6_k, ProductArguments)                   \
+    X(product_row_q5_k_q6_k, ProductArguments)                   \
     X(product_rows, ProductArguments)                            \
     HR_KERNELS_OF_TYPES(X, product_tiles, ProductTilesArguments) \
     X(router_row, RouterArguments)                               \
     X(choose_experts, ChooseArguments)                           \
     X(experts_gate_up, ExpertsGateUpArguments)                   \
+    X(experts_gate_up_q4_k, ExpertsGateUpArguments)              \
+    X(experts_gate_up_q5_k, ExpertsGateUpArguments)              \
+    X(experts_gate_up_q6_k, ExpertsGateUpArguments)              \
     X(experts_down, ExpertsDownArguments)                        \
+    X(experts_down_q4_k, ExpertsDownArguments)                   \
+    X(experts_down_q5_k, ExpertsDownArguments)                   \
+    X(experts_down_q6_k, ExpertsDownArguments)                   \
     X(group_rows, GroupArguments)                                \
     HR_KERNELS_OF_TYPES(X, experts_tiles, ExpertsTilesArguments) \
     X(swiglu_rows, SwigluArguments)                              \

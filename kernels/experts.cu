@@ -18,12 +18,21 @@ HR_DEVICE float ordered(float score) { return score == score ? score : bits_to_f
 // cpu::route for one token by a block of at least 32 threads. scores: ordered, in shared memory.
 HR_DEVICE void choose(const float* scores, int experts, int used, bool normalize, std::int32_t* chosen, float* shares) {
     __shared__ float picked[kMostUsed];
-    // An expert's rank is the number of those before it.
-    for (int i = thread(); i < experts; i += threads()) {
-        const float score = scores[i];
+    // An expert's rank is the number of those before it; neighbouring lanes count them together.
+    int parts = 1;
+    while (parts < 8 && 2 * parts * experts <= threads()) parts *= 2;
+    const int part = thread() & (parts - 1);
+    for (int base = 0; base < experts; base += threads() / parts) {
+        const int i = base + thread() / parts;
+        const float score = scores[i < experts ? i : 0];
         int rank = 0;
-        for (int j = 0; j < experts; ++j) rank += scores[j] > score || (scores[j] == score && j < i) ? 1 : 0;
-        if (rank < used) {
+#pragma unroll 8
+        for (int j = part; j < experts; j += parts) {
+            const float other = scores[j];
+            rank += other > score || (other == score && j < i) ? 1 : 0;
+        }
+        for (int h = 1; h < parts; h *= 2) rank += shuffle_xor(rank, h);
+        if (part == 0 && i < experts && rank < used) {
             chosen[rank] = i;
             picked[rank] = score;
         }
@@ -60,6 +69,7 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
     const int step = grid_x() * (threads() / kWarp);
     int unit = warp() * grid_x() + block_x();
     if (unit < units) prefetch(row_of(a.w.data, 2 * unit, a.w.row_bytes), 2 * unit + 1 < a.w.rows ? 2 * a.w.row_bytes : a.w.row_bytes);
+    for (int row = warp() * grid_x() + block_x(); row < a.w.rows; row += step) prefetch(row_of(a.w.data, row, a.w.row_bytes), a.w.row_bytes);
     wait_for_previous();
 
     // In shared memory: the normed row, and its codes where the router's weights are quantized.
@@ -90,6 +100,18 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
     }
     sync();
 
+    if (type == TensorType::f32) {
+        // A row to a warp, many loads at once: nothing else is to be done meanwhile.
+        for (int row = warp() * grid_x() + block_x(); row < a.w.rows; row += step) {
+            const float* w = reinterpret_cast<const float*>(row_of(a.w.data, row, a.w.row_bytes));
+            float s = 0;
+#pragma unroll 32
+            for (int k = lane(); k < n; k += kWarp) s = fma(w[k], normed[k], s);
+            s = fold_32(s);
+            if (lane() == 0) a.scores[row] = s;
+        }
+        unit = units;
+    }
     for (; unit < units; unit += step) {
         const int row = 2 * unit;
         const bool paired = row + 1 < a.w.rows;

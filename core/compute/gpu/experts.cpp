@@ -1,5 +1,7 @@
 #include "core/compute/gpu/shapes.h"
 
+#include <optional>
+
 namespace headroom::kernels {
 namespace {
 
@@ -11,6 +13,16 @@ Result<> check_choice(const char* kernel, std::int32_t experts, std::int32_t use
         return fail(ErrorKind::invalid_argument, "{}: {} of {} experts; it takes up to {} of up to {}", kernel, used, experts, most_used, most_experts);
     }
     return {};
+}
+
+// The kernel of row.cu for this type, if there is one.
+std::optional<Kernel> of_type(std::uint32_t type, Kernel q4_k, Kernel q5_k, Kernel q6_k) {
+    switch (static_cast<gguf::TensorType>(type)) {
+        case gguf::TensorType::q4_k: return q4_k;
+        case gguf::TensorType::q5_k: return q5_k;
+        case gguf::TensorType::q6_k: return q6_k;
+        default: return std::nullopt;
+    }
 }
 
 }  // namespace
@@ -40,6 +52,12 @@ Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments) {
     HR_CHECK(check_matrix("experts_gate_up", shape.up_type, shape.hidden, shape.width));
     constexpr unsigned threads = 256;
     const std::int64_t units = std::int64_t{arguments.tokens} * shape.used * shape.hidden;
+    if (arguments.tokens == 1 && arguments.complete && shape.gate_type == shape.up_type) {
+        if (const auto special = of_type(shape.gate_type, Kernel::experts_gate_up_q4_k, Kernel::experts_gate_up_q5_k, Kernel::experts_gate_up_q6_k)) {
+            const unsigned blocks = blocks_for(queue, units, threads / 32, *special == Kernel::experts_gate_up_q4_k ? 3 : 2);
+            return queue.kernels.launch(*special, {blocks}, {threads}, row_bytes(static_cast<unsigned>(shape.width)), queue.stream, arguments);
+        }
+    }
     const unsigned blocks = blocks_for(queue, units, threads / 32, 3);
     return queue.kernels.launch(Kernel::experts_gate_up, {blocks}, {threads}, 0, queue.stream, arguments);
 }
@@ -57,6 +75,12 @@ Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments) {
     const unsigned blocks = (width + rows - 1) / rows;
     // The kernel's own rows to a block, from the number of blocks.
     const unsigned rows_of_block = (width + 2 * blocks - 1) / (2 * blocks) * 2;
+    if (arguments.tokens == 1 && !arguments.outputs) {
+        if (const auto special = of_type(shape.down_type, Kernel::experts_down_q4_k, Kernel::experts_down_q5_k, Kernel::experts_down_q6_k)) {
+            return queue.kernels.launch(*special, {blocks}, {warps * 32}, round_up(used * rows_of_block * 4) + row_bytes(used * n), queue.stream,
+                                        arguments);
+        }
+    }
     const std::uint32_t form = form_of(shape.down_type);
     const unsigned shared = round_up(used * rows_of_block * 4) + (form == kFormFloats ? 0 : quantized_bytes(used * n, 32));
     const gpu::Grid grid{blocks, static_cast<unsigned>(arguments.tokens)};

@@ -1,5 +1,7 @@
 #include "core/compute/gpu/shapes.h"
 
+#include <optional>
+
 namespace headroom::kernels {
 namespace {
 
@@ -35,12 +37,38 @@ Result<> check(const char* kernel, const ProductArguments& arguments) {
     return {};
 }
 
+// The kernel for the types of these matrices, where there is one of its own.
+std::optional<Kernel> row_kernel(const ProductArguments& arguments) {
+    std::uint32_t low = UINT32_MAX, high = 0;  // by their numbers: Q4_K, Q5_K, Q6_K
+    for (std::int32_t i = 0; i < arguments.target_count; ++i) {
+        low = std::min(low, arguments.targets[i].w.type);
+        high = std::max(high, arguments.targets[i].w.type);
+    }
+    if (arguments.swiglu && low != high) return std::nullopt;
+    for (std::int32_t i = 0; i < arguments.target_count; ++i) {
+        if (arguments.targets[i].w.type != low && arguments.targets[i].w.type != high) return std::nullopt;
+    }
+    constexpr auto q4_k = static_cast<std::uint32_t>(gguf::TensorType::q4_k), q5_k = static_cast<std::uint32_t>(gguf::TensorType::q5_k),
+                   q6_k = static_cast<std::uint32_t>(gguf::TensorType::q6_k);
+    if (low == q4_k && high == q4_k) return Kernel::product_row_q4_k;
+    if (low == q5_k && high == q5_k) return Kernel::product_row_q5_k;
+    if (low == q6_k && high == q6_k) return Kernel::product_row_q6_k;
+    if (low == q4_k && high == q6_k) return Kernel::product_row_q4_k_q6_k;
+    if (low == q5_k && high == q6_k) return Kernel::product_row_q5_k_q6_k;
+    return std::nullopt;
+}
+
 }  // namespace
 
 Result<> product_row(Queue queue, const ProductArguments& arguments) {
     HR_CHECK(check("product_row", arguments));
     if (arguments.tokens != 1) return fail(ErrorKind::invalid_argument, "product_row takes one token; there are {}", arguments.tokens);
     const auto n = static_cast<unsigned>(arguments.targets[0].w.cols);
+    if (const auto special = row_kernel(arguments)) {
+        constexpr unsigned threads = 256;
+        const unsigned blocks = blocks_for(queue, units(arguments), threads / 32, 2);
+        return queue.kernels.launch(*special, {blocks}, {threads}, row_bytes(n), queue.stream, arguments);
+    }
     unsigned shared = 0;
     if ((arguments.forms & kFormFloats) && arguments.norm) shared += round_up(n * 4);
     if (arguments.forms & kForm256) shared += quantized_bytes(n, 256);

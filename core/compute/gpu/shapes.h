@@ -33,6 +33,9 @@ namespace headroom::kernels {
     return round_up(elements) + round_up(elements / group * 4) + round_up(elements / 16 * 2);
 }
 
+// The same for row.h's kernels: groups of 256, behind one another.
+[[nodiscard]] inline unsigned row_bytes(unsigned elements) noexcept { return elements + round_up(elements / 256 * 4) + elements / 16 * 2; }
+
 [[nodiscard]] inline unsigned multiprocessors(Queue queue) noexcept {
     return static_cast<unsigned>(std::max(1, queue.kernels.device().multiprocessors));
 }

@@ -169,7 +169,7 @@ Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step) {
     const auto tokens = static_cast<std::int32_t>(step.tokens);
     HR_CHECK(kernels::experts_gate_up(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .tokens = tokens,
                                                 .x = scratch_.normed, .groups_256 = scratch_.groups_256, .groups_32 = scratch_.groups_32,
-                                                .hidden = scratch_.gate}));
+                                                .hidden = scratch_.gate, .complete = block.complete ? 1 : 0}));
     return kernels::experts_down(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .shares = scratch_.shares,
                                            .tokens = tokens, .hidden = scratch_.gate, .x = scratch_.x,
                                            .outputs = block.complete ? nullptr : scratch_.outputs});

@@ -1,0 +1,222 @@
+// Decoding one token: products and experts whose weights are all of one type, or of the two that common mixtures of types pair. The general
+// kernels are in products.cu and experts.cu; here the type is known at compile time, so that registers and instructions are few.
+
+#include "kernels/arguments.h"
+#include "kernels/row.h"
+
+namespace headroom::device {
+namespace {
+
+using namespace kernels;
+
+template <TensorType type>
+struct Superblocks;
+template <>
+struct Superblocks<TensorType::q4_k> {
+    using Weights = WeightsQ4K;
+};
+template <>
+struct Superblocks<TensorType::q5_k> {
+    using Weights = WeightsQ5K;
+};
+template <>
+struct Superblocks<TensorType::q6_k> {
+    using Weights = WeightsQ6K;
+};
+
+HR_DEVICE const std::uint8_t* row_of(const Matrix& w, int row) { return w.data + static_cast<std::int64_t>(row) * w.row_bytes; }
+
+// Pairs of rows of the targets of one type.
+HR_DEVICE int pairs_of(const ProductArguments& a, TensorType type) {
+    if (a.swiglu != 0) return static_cast<TensorType>(a.targets[0].w.type) == type ? a.targets[0].w.rows : 0;
+    int count = 0;
+    HR_UNROLL
+    for (int i = 0; i < 3; ++i) {
+        if (i < a.target_count && static_cast<TensorType>(a.targets[i].w.type) == type) count += (a.targets[i].w.rows + 1) / 2;
+    }
+    return count;
+}
+
+struct Place {
+    const Target* target;
+    int row;
+};
+HR_DEVICE Place find_pair(const ProductArguments& a, TensorType type, int number) {
+    HR_UNROLL
+    for (int i = 0; i < 2; ++i) {
+        if (i >= a.target_count || static_cast<TensorType>(a.targets[i].w.type) != type) continue;
+        const int pairs = (a.targets[i].w.rows + 1) / 2;
+        if (number < pairs) return {&a.targets[i], 2 * number};
+        number -= pairs;
+    }
+    return {&a.targets[2], 2 * number};
+}
+
+HR_DEVICE RowPair rows_of(const ProductArguments& a, TensorType type, int number) {
+    if (a.swiglu != 0) return {{row_of(a.targets[0].w, number), row_of(a.targets[1].w, number)}};
+    const Place place = find_pair(a, type, number);
+    const Matrix& w = place.target->w;
+    return {{row_of(w, place.row), row_of(w, place.row + 1 < w.rows ? place.row + 1 : place.row)}};
+}
+
+HR_DEVICE void store(const Target& target, int row, float value) {
+    if (target.bias != nullptr) value = value + target.bias[row];
+    float& y = target.y[row];
+    y = target.add != 0 ? y + value : value;
+}
+
+HR_DEVICE void store_pair(const ProductArguments& a, TensorType type, int number, const Pair& pair) {
+    if (lane() != 0) return;
+    if (a.swiglu != 0) {
+        float gate = pair.first, up = pair.second;
+        if (a.targets[0].bias != nullptr) gate = gate + a.targets[0].bias[number];
+        if (a.targets[1].bias != nullptr) up = up + a.targets[1].bias[number];
+        a.targets[0].y[number] = silu(gate) * up;
+        return;
+    }
+    const Place place = find_pair(a, type, number);
+    store(*place.target, place.row, pair.first);
+    if (place.row + 1 < place.target->w.rows) store(*place.target, place.row + 1, pair.second);
+}
+
+// The row, normed where there is a norm, as codes in shared memory. Ends with a barrier.
+HR_DEVICE void quantize_row(const float* from, const float* norm, float epsilon, int n, const Quantized& to) {
+    const float inverse = norm != nullptr ? 1.0F / sqrt(sum_of_squares(from, n) / static_cast<float>(n) + epsilon) : 0.0F;
+    for (int begin = warp() * 256; begin < n; begin += threads() * kShare) {
+        const int first = begin + lane() * kShare;
+        float v[kShare];
+        load_share(from, first, n, v);
+        if (norm != nullptr) {
+            float weight[kShare];
+            load_share(norm, first, n, weight);
+            HR_UNROLL
+            for (int i = 0; i < kShare; ++i) v[i] = (v[i] * inverse) * weight[i];
+        }
+        quantize_share(to, 0, first, n, 32, v);
+    }
+    sync();
+}
+
+// product_row where every matrix is of type A or B.
+template <TensorType A, TensorType B>
+HR_DEVICE void product_row_of(const ProductArguments& a) {
+    using First = typename Superblocks<A>::Weights;
+    using Second = typename Superblocks<B>::Weights;
+    const int n = a.targets[0].w.cols, blocks = n / 256;
+    const int step = grid_x() * (threads() / kWarp);
+    int number = warp() * grid_x() + block_x();
+    const int pairs = pairs_of(a, A);
+    // The first weights are on the way while the row is still being made.
+    PairBlocks<First> item;
+    if (number < pairs) item.load(rows_of(a, A, number), 0, blocks);
+    wait_for_previous();
+    const Quantized x = take_groups_256(dynamic_shared(), n);
+    quantize_row(a.x, a.norm, a.epsilon, n, x);
+
+    multiply_pairs(number, step, pairs, blocks, item, x, [&](int i) { return rows_of(a, A, i); },
+                   [&](int i, const Pair& pair) { store_pair(a, A, i, pair); });
+    if constexpr (A != B) {
+        while (number < pairs) number += step;
+        const int others = pairs_of(a, B);
+        PairBlocks<Second> other;
+        if (number - pairs < others) other.load(rows_of(a, B, number - pairs), 0, blocks);
+        multiply_pairs(number - pairs, step, others, blocks, other, x, [&](int i) { return rows_of(a, B, i); },
+                       [&](int i, const Pair& pair) { store_pair(a, B, i, pair); });
+    }
+}
+
+HR_DEVICE const std::uint8_t* row_of(const std::uint8_t* matrix, int row, std::uint32_t row_bytes) {
+    return matrix + static_cast<std::int64_t>(row) * row_bytes;
+}
+
+// experts_gate_up of one token; every chosen expert is here.
+template <TensorType type>
+HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
+    using Weights = typename Superblocks<type>::Weights;
+    const auto& shape = a.shape;
+    const int n = shape.width, blocks = n / 256;
+    const int step = grid_x() * (threads() / kWarp), count = shape.used * shape.hidden;
+    const int number = warp() * grid_x() + block_x();
+    wait_for_previous();
+    // Neighbouring numbers are rows of one choice.
+    const auto locate = [&](int i) {
+        const int choice = i / shape.hidden, row = i % shape.hidden;
+        const ExpertAddresses& expert = a.table[a.chosen[choice]];
+        return RowPair{{row_of(expert.gate, row, shape.gate_row_bytes), row_of(expert.up, row, shape.up_row_bytes)}};
+    };
+    PairBlocks<Weights> item;
+    if (number < count) item.load(locate(number), 0, blocks);
+    const Quantized x = take_groups_256(dynamic_shared(), n);
+    for (int i = thread(); i < n / 16; i += threads()) {
+        reinterpret_cast<Words4*>(x.codes)[i] = load_16(a.groups_256.codes + 16 * i);
+        x.sums[i] = a.groups_256.sums[i];
+    }
+    for (int i = thread(); i < blocks; i += threads()) x.scales[i] = a.groups_256.scales[i];
+    sync();
+    multiply_pairs(number, step, count, blocks, item, x, locate, [&](int i, const Pair& pair) {
+        if (lane() == 0) a.hidden[i] = silu(pair.first) * pair.second;
+    });
+}
+
+// experts_down of one token with its sum; every chosen expert is here. A block takes neighbouring rows, `used` warps (or twice as many) the
+// ranks, so that the sum over the ranks stays in the block.
+template <TensorType type>
+HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
+    using Weights = typename Superblocks<type>::Weights;
+    const auto& shape = a.shape;
+    const int n = shape.hidden, blocks = n / 256;
+    const int rank = warp() % shape.used, part = warp() / shape.used, parts = threads() / kWarp / shape.used;
+    const int rows_of_block = (shape.width + 2 * grid_x() - 1) / (2 * grid_x()) * 2;
+    const int begin = block_x() * rows_of_block;
+    const int end = begin + rows_of_block < shape.width ? begin + rows_of_block : shape.width;
+    if (begin >= end) return;
+    wait_for_previous();
+    const std::uint8_t* down = a.table[a.chosen[rank]].down;
+    const int pairs = (end - begin + 1) / 2;
+    const auto locate = [&](int i) {
+        const int row = begin + 2 * i;
+        return RowPair{{row_of(down, row, shape.down_row_bytes), row_of(down, row + 1 < end ? row + 1 : row, shape.down_row_bytes)}};
+    };
+    PairBlocks<Weights> item;
+    if (part < pairs) item.load(locate(part), 0, blocks);
+
+    auto* results = reinterpret_cast<float*>(dynamic_shared());  // [used, rows_of_block]
+    const Quantized all = take_groups_256(dynamic_shared() + (shape.used * rows_of_block * 4 + 15) / 16 * 16, shape.used * n);
+    for (int piece = warp(); piece < blocks * shape.used; piece += threads() / kWarp) {
+        const int first = piece * 256 + lane() * kShare;
+        float v[kShare];
+        load_share(a.hidden, first, shape.used * n, v);
+        quantize_share(all, 0, first, shape.used * n, 32, v);
+    }
+    sync();
+    multiply_pairs(part, parts, pairs, blocks, item, from(all, static_cast<std::int64_t>(rank) * n, 256), locate, [&](int i, const Pair& pair) {
+        if (lane() != 0) return;
+        results[rank * rows_of_block + 2 * i] = pair.first;
+        if (begin + 2 * i + 1 < end) results[rank * rows_of_block + 2 * i + 1] = pair.second;
+    });
+    sync();
+    for (int i = thread(); i < end - begin; i += threads()) {
+        float sum = a.shares[0] * results[i];
+        for (int r = 1; r < shape.used; ++r) sum = fma(a.shares[r], results[r * rows_of_block + i], sum);
+        float& to = a.x[begin + i];
+        to = to + sum;
+    }
+}
+
+}  // namespace
+
+HR_EARLY_KERNEL(product_row_q4_k, ProductArguments, 256) { product_row_of<TensorType::q4_k, TensorType::q4_k>(a); }
+HR_EARLY_KERNEL(product_row_q5_k, ProductArguments, 256) { product_row_of<TensorType::q5_k, TensorType::q5_k>(a); }
+HR_EARLY_KERNEL(product_row_q6_k, ProductArguments, 256) { product_row_of<TensorType::q6_k, TensorType::q6_k>(a); }
+HR_EARLY_KERNEL(product_row_q4_k_q6_k, ProductArguments, 256) { product_row_of<TensorType::q4_k, TensorType::q6_k>(a); }
+HR_EARLY_KERNEL(product_row_q5_k_q6_k, ProductArguments, 256) { product_row_of<TensorType::q5_k, TensorType::q6_k>(a); }
+
+HR_EARLY_KERNEL(experts_gate_up_q4_k, ExpertsGateUpArguments, 256) { experts_gate_up_of<TensorType::q4_k>(a); }
+HR_EARLY_KERNEL(experts_gate_up_q5_k, ExpertsGateUpArguments, 256) { experts_gate_up_of<TensorType::q5_k>(a); }
+HR_EARLY_KERNEL(experts_gate_up_q6_k, ExpertsGateUpArguments, 256) { experts_gate_up_of<TensorType::q6_k>(a); }
+
+HR_EARLY_KERNEL(experts_down_q4_k, ExpertsDownArguments, 512) { experts_down_of<TensorType::q4_k>(a); }
+HR_EARLY_KERNEL(experts_down_q5_k, ExpertsDownArguments, 512) { experts_down_of<TensorType::q5_k>(a); }
+HR_EARLY_KERNEL(experts_down_q6_k, ExpertsDownArguments, 512) { experts_down_of<TensorType::q6_k>(a); }
+
+}  // namespace headroom::device
