@@ -44,6 +44,7 @@
 #if defined(HR_HIP)
 #define HR_KERNEL_OF(name, Arguments, threads, blocks) HR_KERNEL(name, Arguments, threads)
 #define HR_EARLY_KERNEL(name, Arguments, threads) HR_KERNEL(name, Arguments, threads)
+#define HR_EARLY_KERNEL_OF(name, Arguments, threads, blocks) HR_KERNEL(name, Arguments, threads)
 // The arguments are read where the driver put them: a parameter by value would be copied to the thread's own memory wherever code indexes
 // or points into it.
 #define HR_KERNEL(name, Arguments, threads)                                                                                            \
@@ -55,7 +56,8 @@
 #else
 #define HR_KERNEL(name, Arguments, threads) HR_KERNEL_OF(name, Arguments, threads, 1)
 #define HR_KERNEL_OF(name, Arguments, threads, blocks) HR_ENTRY_OF(name, Arguments, threads, blocks, headroom::device::wait_for_previous())
-#define HR_EARLY_KERNEL(name, Arguments, threads) HR_ENTRY_OF(name, Arguments, threads, 1, (void)0)
+#define HR_EARLY_KERNEL(name, Arguments, threads) HR_EARLY_KERNEL_OF(name, Arguments, threads, 1)
+#define HR_EARLY_KERNEL_OF(name, Arguments, threads, blocks) HR_ENTRY_OF(name, Arguments, threads, blocks, (void)0)
 #define HR_ENTRY_OF(name, Arguments, threads, blocks, before)                                                                              \
     static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a);                                                           \
     extern "C" __global__ void __launch_bounds__(threads, blocks) headroom_##name(const __grid_constant__ headroom::kernels::Arguments a) { \

@@ -112,8 +112,10 @@ struct Share {
 // order), j = 2 (l / 2): lanes below 4 need the plain ones, the others the spread ones.
 HR_DEVICE void scales_q4_k(const Words4& head, int l, Share& s) {
     const bool spread = l >= 4;
-    const int scales = spread ? (head.w[3] & 0x0f0f0f0f) | ((head.w[1] >> 2) & 0x30303030) : head.w[1] & 0x3f3f3f3f;
-    const int minima = spread ? ((head.w[3] >> 4) & 0x0f0f0f0f) | ((head.w[2] >> 2) & 0x30303030) : head.w[2] & 0x3f3f3f3f;
+    // Both ways in one: a word, and the two upper bits of a second one where the scales are spread.
+    const int low = spread ? 0x0f0f0f0f : 0x3f3f3f3f, high = spread ? 0x30303030 : 0;
+    const int scales = ((spread ? head.w[3] : head.w[1]) & low) | ((head.w[1] >> 2) & high);
+    const int minima = ((spread ? head.w[3] >> 4 : head.w[2]) & low) | ((head.w[2] >> 2) & high);
     const int first = 8 * ((l & 2) | (l >> 2)), second = first ^ 8;
     s.scale[0] = (scales >> first) & 63;
     s.scale[1] = (scales >> second) & 63;

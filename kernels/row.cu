@@ -26,13 +26,13 @@ struct Superblocks<TensorType::q6_k> {
 
 HR_DEVICE const std::uint8_t* row_of(const Matrix& w, int row) { return w.data + static_cast<std::int64_t>(row) * w.row_bytes; }
 
-// Pairs of rows of the targets of one type.
-HR_DEVICE int pairs_of(const ProductArguments& a, TensorType type) {
-    if (a.swiglu != 0) return static_cast<TensorType>(a.targets[0].w.type) == type ? a.targets[0].w.rows : 0;
+// Groups of four rows of the targets of one type; with SwiGLU a group is two rows of the gate and the same two of the up matrix.
+HR_DEVICE int groups_of(const ProductArguments& a, TensorType type) {
+    if (a.swiglu != 0) return static_cast<TensorType>(a.targets[0].w.type) == type ? (a.targets[0].w.rows + 1) / 2 : 0;
     int count = 0;
     HR_UNROLL
     for (int i = 0; i < 3; ++i) {
-        if (i < a.target_count && static_cast<TensorType>(a.targets[i].w.type) == type) count += (a.targets[i].w.rows + 1) / 2;
+        if (i < a.target_count && static_cast<TensorType>(a.targets[i].w.type) == type) count += (a.targets[i].w.rows + kRows - 1) / kRows;
     }
     return count;
 }
@@ -41,42 +41,48 @@ struct Place {
     const Target* target;
     int row;
 };
-HR_DEVICE Place find_pair(const ProductArguments& a, TensorType type, int number) {
+HR_DEVICE Place find_group(const ProductArguments& a, TensorType type, int number) {
     HR_UNROLL
     for (int i = 0; i < 2; ++i) {
         if (i >= a.target_count || static_cast<TensorType>(a.targets[i].w.type) != type) continue;
-        const int pairs = (a.targets[i].w.rows + 1) / 2;
-        if (number < pairs) return {&a.targets[i], 2 * number};
-        number -= pairs;
+        const int groups = (a.targets[i].w.rows + kRows - 1) / kRows;
+        if (number < groups) return {&a.targets[i], kRows * number};
+        number -= groups;
     }
-    return {&a.targets[2], 2 * number};
+    return {&a.targets[2], kRows * number};
 }
 
-HR_DEVICE RowPair rows_of(const ProductArguments& a, TensorType type, int number) {
-    if (a.swiglu != 0) return {{row_of(a.targets[0].w, number), row_of(a.targets[1].w, number)}};
-    const Place place = find_pair(a, type, number);
+HR_DEVICE RowGroup rows_of(const ProductArguments& a, TensorType type, int number) {
+    RowGroup group;
+    if (a.swiglu != 0) {
+        const int row = 2 * number, other = row + 1 < a.targets[0].w.rows ? row + 1 : row;
+        return {{row_of(a.targets[0].w, row), row_of(a.targets[0].w, other), row_of(a.targets[1].w, row), row_of(a.targets[1].w, other)}};
+    }
+    const Place place = find_group(a, type, number);
     const Matrix& w = place.target->w;
-    return {{row_of(w, place.row), row_of(w, place.row + 1 < w.rows ? place.row + 1 : place.row)}};
+    HR_UNROLL
+    for (int r = 0; r < kRows; ++r) group.rows[r] = row_of(w, place.row + r < w.rows ? place.row + r : w.rows - 1);
+    return group;
 }
 
-HR_DEVICE void store(const Target& target, int row, float value) {
+// value: the product of row l / 2 of the group in lane l.
+HR_DEVICE void store_group(const ProductArguments& a, TensorType type, int number, float value) {
+    if (a.swiglu != 0) {
+        float up = shuffle(value, (lane() + 4) & 31);
+        const int row = 2 * number + (lane() >> 1);
+        if (lane() >= 4 || lane() % 2 != 0 || row >= a.targets[0].w.rows) return;
+        if (a.targets[0].bias != nullptr) value = value + a.targets[0].bias[row];
+        if (a.targets[1].bias != nullptr) up = up + a.targets[1].bias[row];
+        a.targets[0].y[row] = silu(value) * up;
+        return;
+    }
+    const Place place = find_group(a, type, number);
+    const Target& target = *place.target;
+    const int row = place.row + (lane() >> 1);
+    if (lane() >= 8 || lane() % 2 != 0 || row >= target.w.rows) return;
     if (target.bias != nullptr) value = value + target.bias[row];
     float& y = target.y[row];
     y = target.add != 0 ? y + value : value;
-}
-
-HR_DEVICE void store_pair(const ProductArguments& a, TensorType type, int number, const Pair& pair) {
-    if (lane() != 0) return;
-    if (a.swiglu != 0) {
-        float gate = pair.first, up = pair.second;
-        if (a.targets[0].bias != nullptr) gate = gate + a.targets[0].bias[number];
-        if (a.targets[1].bias != nullptr) up = up + a.targets[1].bias[number];
-        a.targets[0].y[number] = silu(gate) * up;
-        return;
-    }
-    const Place place = find_pair(a, type, number);
-    store(*place.target, place.row, pair.first);
-    if (place.row + 1 < place.target->w.rows) store(*place.target, place.row + 1, pair.second);
 }
 
 // The row, normed where there is a norm, as codes in shared memory. Ends with a barrier.
@@ -105,23 +111,23 @@ HR_DEVICE void product_row_of(const ProductArguments& a) {
     const int n = a.targets[0].w.cols, blocks = n / 256;
     const int step = grid_x() * (threads() / kWarp);
     int number = warp() * grid_x() + block_x();
-    const int pairs = pairs_of(a, A);
+    const int groups = groups_of(a, A);
+    const auto locate = [&](int i) { return rows_of(a, A, i); };
     // The first weights are on the way while the row is still being made.
-    PairBlocks<First> item;
-    if (number < pairs) item.load(rows_of(a, A, number), 0, blocks);
+    GroupBlocks<First> item;
+    begin_groups(number, groups, blocks, item, locate);
     wait_for_previous();
     const Quantized x = take_groups_256(dynamic_shared(), n);
     quantize_row(a.x, a.norm, a.epsilon, n, x);
 
-    multiply_pairs(number, step, pairs, blocks, item, x, [&](int i) { return rows_of(a, A, i); },
-                   [&](int i, const Pair& pair) { store_pair(a, A, i, pair); });
+    multiply_groups(number, step, groups, blocks, item, x, locate, [&](int i, float value) { store_group(a, A, i, value); });
     if constexpr (A != B) {
-        while (number < pairs) number += step;
-        const int others = pairs_of(a, B);
-        PairBlocks<Second> other;
-        if (number - pairs < others) other.load(rows_of(a, B, number - pairs), 0, blocks);
-        multiply_pairs(number - pairs, step, others, blocks, other, x, [&](int i) { return rows_of(a, B, i); },
-                       [&](int i, const Pair& pair) { store_pair(a, B, i, pair); });
+        while (number < groups) number += step;
+        const int others = groups_of(a, B);
+        const auto locate_other = [&](int i) { return rows_of(a, B, i); };
+        GroupBlocks<Second> other;
+        begin_groups(number - groups, others, blocks, other, locate_other);
+        multiply_groups(number - groups, step, others, blocks, other, x, locate_other, [&](int i, float value) { store_group(a, B, i, value); });
     }
 }
 
@@ -135,17 +141,19 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     using Weights = typename Superblocks<type>::Weights;
     const auto& shape = a.shape;
     const int n = shape.width, blocks = n / 256;
-    const int step = grid_x() * (threads() / kWarp), count = shape.used * shape.hidden;
+    const int halves = shape.hidden / 2;  // of a choice: groups of two rows of the gate and the same two of the up matrix
+    const int step = grid_x() * (threads() / kWarp), count = shape.used * halves;
     const int number = warp() * grid_x() + block_x();
     wait_for_previous();
-    // Neighbouring numbers are rows of one choice.
     const auto locate = [&](int i) {
-        const int choice = i / shape.hidden, row = i % shape.hidden;
+        const int choice = i / halves, row = 2 * (i % halves);
         const ExpertAddresses& expert = a.table[a.chosen[choice]];
-        return RowPair{{row_of(expert.gate, row, shape.gate_row_bytes), row_of(expert.up, row, shape.up_row_bytes)}};
+        const std::uint8_t* gate = row_of(expert.gate, row, shape.gate_row_bytes);
+        const std::uint8_t* up = row_of(expert.up, row, shape.up_row_bytes);
+        return RowGroup{{gate, gate + shape.gate_row_bytes, up, up + shape.up_row_bytes}};
     };
-    PairBlocks<Weights> item;
-    if (number < count) item.load(locate(number), 0, blocks);
+    GroupBlocks<Weights> item;
+    begin_groups(number, count, blocks, item, locate);
     const Quantized x = take_groups_256(dynamic_shared(), n);
     for (int i = thread(); i < n / 16; i += threads()) {
         reinterpret_cast<Words4*>(x.codes)[i] = load_16(a.groups_256.codes + 16 * i);
@@ -153,8 +161,9 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     }
     for (int i = thread(); i < blocks; i += threads()) x.scales[i] = a.groups_256.scales[i];
     sync();
-    multiply_pairs(number, step, count, blocks, item, x, locate, [&](int i, const Pair& pair) {
-        if (lane() == 0) a.hidden[i] = silu(pair.first) * pair.second;
+    multiply_groups(number, step, count, blocks, item, x, locate, [&](int i, float value) {
+        const float up = shuffle(value, (lane() + 4) & 31);
+        if (lane() == 0 || lane() == 2) a.hidden[2 * i + (lane() >> 1)] = silu(value) * up;
     });
 }
 
@@ -172,13 +181,18 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
     if (begin >= end) return;
     wait_for_previous();
     const std::uint8_t* down = a.table[a.chosen[rank]].down;
-    const int pairs = (end - begin + 1) / 2;
+    const int groups = (end - begin + kRows - 1) / kRows;
     const auto locate = [&](int i) {
-        const int row = begin + 2 * i;
-        return RowPair{{row_of(down, row, shape.down_row_bytes), row_of(down, row + 1 < end ? row + 1 : row, shape.down_row_bytes)}};
+        RowGroup group;
+        HR_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+            const int row = begin + kRows * i + r;
+            group.rows[r] = row_of(down, row < end ? row : end - 1, shape.down_row_bytes);
+        }
+        return group;
     };
-    PairBlocks<Weights> item;
-    if (part < pairs) item.load(locate(part), 0, blocks);
+    GroupBlocks<Weights> item;
+    begin_groups(part, groups, blocks, item, locate);
 
     auto* results = reinterpret_cast<float*>(dynamic_shared());  // [used, rows_of_block]
     const Quantized all = take_groups_256(dynamic_shared() + (shape.used * rows_of_block * 4 + 15) / 16 * 16, shape.used * n);
@@ -189,10 +203,9 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
         quantize_share(all, 0, first, shape.used * n, 32, v);
     }
     sync();
-    multiply_pairs(part, parts, pairs, blocks, item, from(all, static_cast<std::int64_t>(rank) * n, 256), locate, [&](int i, const Pair& pair) {
-        if (lane() != 0) return;
-        results[rank * rows_of_block + 2 * i] = pair.first;
-        if (begin + 2 * i + 1 < end) results[rank * rows_of_block + 2 * i + 1] = pair.second;
+    multiply_groups(part, parts, groups, blocks, item, from(all, static_cast<std::int64_t>(rank) * n, 256), locate, [&](int i, float value) {
+        const int row = kRows * i + (lane() >> 1);
+        if (lane() < 8 && lane() % 2 == 0 && begin + row < end) results[rank * rows_of_block + row] = value;
     });
     sync();
     for (int i = thread(); i < end - begin; i += threads()) {
@@ -205,15 +218,15 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
 
 }  // namespace
 
-HR_EARLY_KERNEL(product_row_q4_k, ProductArguments, 256) { product_row_of<TensorType::q4_k, TensorType::q4_k>(a); }
-HR_EARLY_KERNEL(product_row_q5_k, ProductArguments, 256) { product_row_of<TensorType::q5_k, TensorType::q5_k>(a); }
-HR_EARLY_KERNEL(product_row_q6_k, ProductArguments, 256) { product_row_of<TensorType::q6_k, TensorType::q6_k>(a); }
-HR_EARLY_KERNEL(product_row_q4_k_q6_k, ProductArguments, 256) { product_row_of<TensorType::q4_k, TensorType::q6_k>(a); }
-HR_EARLY_KERNEL(product_row_q5_k_q6_k, ProductArguments, 256) { product_row_of<TensorType::q5_k, TensorType::q6_k>(a); }
+HR_EARLY_KERNEL_OF(product_row_q4_k, ProductArguments, 256, 2) { product_row_of<TensorType::q4_k, TensorType::q4_k>(a); }
+HR_EARLY_KERNEL_OF(product_row_q5_k, ProductArguments, 256, 2) { product_row_of<TensorType::q5_k, TensorType::q5_k>(a); }
+HR_EARLY_KERNEL_OF(product_row_q6_k, ProductArguments, 256, 2) { product_row_of<TensorType::q6_k, TensorType::q6_k>(a); }
+HR_EARLY_KERNEL_OF(product_row_q4_k_q6_k, ProductArguments, 256, 2) { product_row_of<TensorType::q4_k, TensorType::q6_k>(a); }
+HR_EARLY_KERNEL_OF(product_row_q5_k_q6_k, ProductArguments, 256, 2) { product_row_of<TensorType::q5_k, TensorType::q6_k>(a); }
 
-HR_EARLY_KERNEL(experts_gate_up_q4_k, ExpertsGateUpArguments, 256) { experts_gate_up_of<TensorType::q4_k>(a); }
-HR_EARLY_KERNEL(experts_gate_up_q5_k, ExpertsGateUpArguments, 256) { experts_gate_up_of<TensorType::q5_k>(a); }
-HR_EARLY_KERNEL(experts_gate_up_q6_k, ExpertsGateUpArguments, 256) { experts_gate_up_of<TensorType::q6_k>(a); }
+HR_EARLY_KERNEL_OF(experts_gate_up_q4_k, ExpertsGateUpArguments, 256, 2) { experts_gate_up_of<TensorType::q4_k>(a); }
+HR_EARLY_KERNEL_OF(experts_gate_up_q5_k, ExpertsGateUpArguments, 256, 2) { experts_gate_up_of<TensorType::q5_k>(a); }
+HR_EARLY_KERNEL_OF(experts_gate_up_q6_k, ExpertsGateUpArguments, 256, 2) { experts_gate_up_of<TensorType::q6_k>(a); }
 
 HR_EARLY_KERNEL(experts_down_q4_k, ExpertsDownArguments, 512) { experts_down_of<TensorType::q4_k>(a); }
 HR_EARLY_KERNEL(experts_down_q5_k, ExpertsDownArguments, 512) { experts_down_of<TensorType::q5_k>(a); }

@@ -29,6 +29,7 @@
     static void headroom_##name(const headroom::kernels::Arguments& a)
 #define HR_KERNEL_OF(name, Arguments, most_threads, blocks) HR_KERNEL(name, Arguments, most_threads)
 #define HR_EARLY_KERNEL(name, Arguments, most_threads) HR_KERNEL(name, Arguments, most_threads)
+#define HR_EARLY_KERNEL_OF(name, Arguments, most_threads, blocks) HR_KERNEL(name, Arguments, most_threads)
 
 namespace headroom::device {
 

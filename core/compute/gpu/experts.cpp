@@ -54,7 +54,7 @@ Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments) {
     const std::int64_t units = std::int64_t{arguments.tokens} * shape.used * shape.hidden;
     if (arguments.tokens == 1 && arguments.complete && shape.gate_type == shape.up_type) {
         if (const auto special = of_type(shape.gate_type, Kernel::experts_gate_up_q4_k, Kernel::experts_gate_up_q5_k, Kernel::experts_gate_up_q6_k)) {
-            const unsigned blocks = blocks_for(queue, units, threads / 32, *special == Kernel::experts_gate_up_q4_k ? 3 : 2);
+            const unsigned blocks = blocks_for(queue, units / 2, threads / 32, 2);
             return queue.kernels.launch(*special, {blocks}, {threads}, row_bytes(static_cast<unsigned>(shape.width)), queue.stream, arguments);
         }
     }

@@ -66,7 +66,7 @@ Result<> product_row(Queue queue, const ProductArguments& arguments) {
     const auto n = static_cast<unsigned>(arguments.targets[0].w.cols);
     if (const auto special = row_kernel(arguments)) {
         constexpr unsigned threads = 256;
-        const unsigned blocks = blocks_for(queue, units(arguments), threads / 32, 2);
+        const unsigned blocks = blocks_for(queue, (units(arguments) + 1) / 2, threads / 32, 2);  // groups of four rows: see row.h
         return queue.kernels.launch(*special, {blocks}, {threads}, row_bytes(n), queue.stream, arguments);
     }
     unsigned shared = 0;
