@@ -26,9 +26,9 @@ struct Superblocks<TensorType::q6_k> {
 
 HR_DEVICE const std::uint8_t* row_of(const Matrix& w, int row) { return w.data + static_cast<std::int64_t>(row) * w.row_bytes; }
 
-// Groups of four rows of the targets of one type; with SwiGLU a group is two rows of the gate and the same two of the up matrix.
+// Groups of rows of the targets of one type; with SwiGLU a group is a row of the gate and the same one of the up matrix.
 HR_DEVICE int groups_of(const ProductArguments& a, TensorType type) {
-    if (a.swiglu != 0) return static_cast<TensorType>(a.targets[0].w.type) == type ? (a.targets[0].w.rows + 1) / 2 : 0;
+    if (a.swiglu != 0) return static_cast<TensorType>(a.targets[0].w.type) == type ? a.targets[0].w.rows : 0;
     int count = 0;
     HR_UNROLL
     for (int i = 0; i < 3; ++i) {
@@ -55,8 +55,7 @@ HR_DEVICE Place find_group(const ProductArguments& a, TensorType type, int numbe
 HR_DEVICE RowGroup rows_of(const ProductArguments& a, TensorType type, int number) {
     RowGroup group;
     if (a.swiglu != 0) {
-        const int row = 2 * number, other = row + 1 < a.targets[0].w.rows ? row + 1 : row;
-        return {{row_of(a.targets[0].w, row), row_of(a.targets[0].w, other), row_of(a.targets[1].w, row), row_of(a.targets[1].w, other)}};
+        return {{row_of(a.targets[0].w, number), row_of(a.targets[1].w, number)}};
     }
     const Place place = find_group(a, type, number);
     const Matrix& w = place.target->w;
@@ -65,12 +64,12 @@ HR_DEVICE RowGroup rows_of(const ProductArguments& a, TensorType type, int numbe
     return group;
 }
 
-// value: the product of row l / 2 of the group in lane l.
+// value: the product of row l / kLanes of the group in lane l.
 HR_DEVICE void store_group(const ProductArguments& a, TensorType type, int number, float value) {
     if (a.swiglu != 0) {
-        float up = shuffle(value, (lane() + 4) & 31);
-        const int row = 2 * number + (lane() >> 1);
-        if (lane() >= 4 || lane() % 2 != 0 || row >= a.targets[0].w.rows) return;
+        float up = shuffle(value, (lane() + kLanes) & 31);
+        const int row = number;
+        if (lane() != 0) return;
         if (a.targets[0].bias != nullptr) value = value + a.targets[0].bias[row];
         if (a.targets[1].bias != nullptr) up = up + a.targets[1].bias[row];
         a.targets[0].y[row] = silu(value) * up;
@@ -78,8 +77,8 @@ HR_DEVICE void store_group(const ProductArguments& a, TensorType type, int numbe
     }
     const Place place = find_group(a, type, number);
     const Target& target = *place.target;
-    const int row = place.row + (lane() >> 1);
-    if (lane() >= 8 || lane() % 2 != 0 || row >= target.w.rows) return;
+    const int row = place.row + lane() / kLanes;
+    if (lane() >= 8 || lane() % kLanes != 0 || row >= target.w.rows) return;
     if (target.bias != nullptr) value = value + target.bias[row];
     float& y = target.y[row];
     y = target.add != 0 ? y + value : value;
@@ -114,20 +113,17 @@ HR_DEVICE void product_row_of(const ProductArguments& a) {
     const int groups = groups_of(a, A);
     const auto locate = [&](int i) { return rows_of(a, A, i); };
     // The first weights are on the way while the row is still being made.
-    GroupBlocks<First> item;
-    begin_groups(number, groups, blocks, item, locate);
+    begin_groups<First>(number, groups, blocks, locate);
     wait_for_previous();
     const Quantized x = take_groups_256(dynamic_shared(), n);
     quantize_row(a.x, a.norm, a.epsilon, n, x);
 
-    multiply_groups(number, step, groups, blocks, item, x, locate, [&](int i, float value) { store_group(a, A, i, value); });
+    multiply_groups<First>(number, step, groups, blocks, x, locate, [&](int i, float value) { store_group(a, A, i, value); });
     if constexpr (A != B) {
         while (number < groups) number += step;
         const int others = groups_of(a, B);
         const auto locate_other = [&](int i) { return rows_of(a, B, i); };
-        GroupBlocks<Second> other;
-        begin_groups(number - groups, others, blocks, other, locate_other);
-        multiply_groups(number - groups, step, others, blocks, other, x, locate_other, [&](int i, float value) { store_group(a, B, i, value); });
+        multiply_groups<Second>(number - groups, step, others, blocks, x, locate_other, [&](int i, float value) { store_group(a, B, i, value); });
     }
 }
 
@@ -141,19 +137,15 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     using Weights = typename Superblocks<type>::Weights;
     const auto& shape = a.shape;
     const int n = shape.width, blocks = n / 256;
-    const int halves = shape.hidden / 2;  // of a choice: groups of two rows of the gate and the same two of the up matrix
-    const int step = grid_x() * (threads() / kWarp), count = shape.used * halves;
+    const int step = grid_x() * (threads() / kWarp), count = shape.used * shape.hidden;
     const int number = warp() * grid_x() + block_x();
     wait_for_previous();
     const auto locate = [&](int i) {
-        const int choice = i / halves, row = 2 * (i % halves);
+        const int choice = i / shape.hidden, row = i % shape.hidden;
         const ExpertAddresses& expert = a.table[a.chosen[choice]];
-        const std::uint8_t* gate = row_of(expert.gate, row, shape.gate_row_bytes);
-        const std::uint8_t* up = row_of(expert.up, row, shape.up_row_bytes);
-        return RowGroup{{gate, gate + shape.gate_row_bytes, up, up + shape.up_row_bytes}};
+        return RowGroup{{row_of(expert.gate, row, shape.gate_row_bytes), row_of(expert.up, row, shape.up_row_bytes)}};
     };
-    GroupBlocks<Weights> item;
-    begin_groups(number, count, blocks, item, locate);
+    begin_groups<Weights>(number, count, blocks, locate);
     const Quantized x = take_groups_256(dynamic_shared(), n);
     for (int i = thread(); i < n / 16; i += threads()) {
         reinterpret_cast<Words4*>(x.codes)[i] = load_16(a.groups_256.codes + 16 * i);
@@ -161,9 +153,9 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     }
     for (int i = thread(); i < blocks; i += threads()) x.scales[i] = a.groups_256.scales[i];
     sync();
-    multiply_groups(number, step, count, blocks, item, x, locate, [&](int i, float value) {
-        const float up = shuffle(value, (lane() + 4) & 31);
-        if (lane() == 0 || lane() == 2) a.hidden[2 * i + (lane() >> 1)] = silu(value) * up;
+    multiply_groups<Weights>(number, step, count, blocks, x, locate, [&](int i, float value) {
+        const float up = shuffle(value, (lane() + kLanes) & 31);
+        if (lane() == 0) a.hidden[i] = silu(value) * up;
     });
 }
 
@@ -191,8 +183,7 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
         }
         return group;
     };
-    GroupBlocks<Weights> item;
-    begin_groups(part, groups, blocks, item, locate);
+    for (int i = part; i < groups; i += parts) begin_groups<Weights>(i, groups, blocks, locate);
 
     auto* results = reinterpret_cast<float*>(dynamic_shared());  // [used, rows_of_block]
     const Quantized all = take_groups_256(dynamic_shared() + (shape.used * rows_of_block * 4 + 15) / 16 * 16, shape.used * n);
@@ -203,9 +194,9 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
         quantize_share(all, 0, first, shape.used * n, 32, v);
     }
     sync();
-    multiply_groups(part, parts, groups, blocks, item, from(all, static_cast<std::int64_t>(rank) * n, 256), locate, [&](int i, float value) {
-        const int row = kRows * i + (lane() >> 1);
-        if (lane() < 8 && lane() % 2 == 0 && begin + row < end) results[rank * rows_of_block + row] = value;
+    multiply_groups<Weights>(part, parts, groups, blocks, from(all, static_cast<std::int64_t>(rank) * n, 256), locate, [&](int i, float value) {
+        const int row = kRows * i + lane() / kLanes;
+        if (lane() < 8 && lane() % kLanes == 0 && begin + row < end) results[rank * rows_of_block + row] = value;
     });
     sync();
     for (int i = thread(); i < end - begin; i += threads()) {
@@ -218,18 +209,25 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
 
 }  // namespace
 
-HR_EARLY_KERNEL_OF(product_row_q4_k, ProductArguments, 256, 2) { product_row_of<TensorType::q4_k, TensorType::q4_k>(a); }
-HR_EARLY_KERNEL_OF(product_row_q5_k, ProductArguments, 256, 2) { product_row_of<TensorType::q5_k, TensorType::q5_k>(a); }
-HR_EARLY_KERNEL_OF(product_row_q6_k, ProductArguments, 256, 2) { product_row_of<TensorType::q6_k, TensorType::q6_k>(a); }
-HR_EARLY_KERNEL_OF(product_row_q4_k_q6_k, ProductArguments, 256, 2) { product_row_of<TensorType::q4_k, TensorType::q6_k>(a); }
-HR_EARLY_KERNEL_OF(product_row_q5_k_q6_k, ProductArguments, 256, 2) { product_row_of<TensorType::q5_k, TensorType::q6_k>(a); }
+// As many warps as there are registers for: each waits for its own weights. row_threads of shapes.h is the host's side of it.
+#if defined(HR_HIP)
+#define HR_ROW_THREADS 512
+#else
+#define HR_ROW_THREADS 1024
+#endif
 
-HR_EARLY_KERNEL_OF(experts_gate_up_q4_k, ExpertsGateUpArguments, 256, 2) { experts_gate_up_of<TensorType::q4_k>(a); }
-HR_EARLY_KERNEL_OF(experts_gate_up_q5_k, ExpertsGateUpArguments, 256, 2) { experts_gate_up_of<TensorType::q5_k>(a); }
-HR_EARLY_KERNEL_OF(experts_gate_up_q6_k, ExpertsGateUpArguments, 256, 2) { experts_gate_up_of<TensorType::q6_k>(a); }
+HR_EARLY_KERNEL(product_row_q4_k, ProductArguments, HR_ROW_THREADS) { product_row_of<TensorType::q4_k, TensorType::q4_k>(a); }
+HR_EARLY_KERNEL(product_row_q5_k, ProductArguments, HR_ROW_THREADS) { product_row_of<TensorType::q5_k, TensorType::q5_k>(a); }
+HR_EARLY_KERNEL(product_row_q6_k, ProductArguments, HR_ROW_THREADS) { product_row_of<TensorType::q6_k, TensorType::q6_k>(a); }
+HR_EARLY_KERNEL(product_row_q4_k_q6_k, ProductArguments, HR_ROW_THREADS) { product_row_of<TensorType::q4_k, TensorType::q6_k>(a); }
+HR_EARLY_KERNEL(product_row_q5_k_q6_k, ProductArguments, HR_ROW_THREADS) { product_row_of<TensorType::q5_k, TensorType::q6_k>(a); }
 
-HR_EARLY_KERNEL(experts_down_q4_k, ExpertsDownArguments, 512) { experts_down_of<TensorType::q4_k>(a); }
-HR_EARLY_KERNEL(experts_down_q5_k, ExpertsDownArguments, 512) { experts_down_of<TensorType::q5_k>(a); }
-HR_EARLY_KERNEL(experts_down_q6_k, ExpertsDownArguments, 512) { experts_down_of<TensorType::q6_k>(a); }
+HR_EARLY_KERNEL(experts_gate_up_q4_k, ExpertsGateUpArguments, HR_ROW_THREADS) { experts_gate_up_of<TensorType::q4_k>(a); }
+HR_EARLY_KERNEL(experts_gate_up_q5_k, ExpertsGateUpArguments, HR_ROW_THREADS) { experts_gate_up_of<TensorType::q5_k>(a); }
+HR_EARLY_KERNEL(experts_gate_up_q6_k, ExpertsGateUpArguments, HR_ROW_THREADS) { experts_gate_up_of<TensorType::q6_k>(a); }
+
+HR_EARLY_KERNEL(experts_down_q4_k, ExpertsDownArguments, 3 * HR_ROW_THREADS / 4) { experts_down_of<TensorType::q4_k>(a); }
+HR_EARLY_KERNEL(experts_down_q5_k, ExpertsDownArguments, 3 * HR_ROW_THREADS / 4) { experts_down_of<TensorType::q5_k>(a); }
+HR_EARLY_KERNEL(experts_down_q6_k, ExpertsDownArguments, 3 * HR_ROW_THREADS / 4) { experts_down_of<TensorType::q6_k>(a); }
 
 }  // namespace headroom::device

@@ -1,15 +1,17 @@
 #pragma once
 
 // Decoding one token: products of one row of activations with weights of one type of 256-wide superblocks, known at compile time. What
-// dot.h does for any types and several tokens, here four rows at a time, with the next blocks of weights on the way while the current ones
-// are multiplied. The order of the additions is the same.
+// dot.h does for any types and several tokens, with fewer registers, so that many warps wait for their weights at once, and the next rows on
+// their way to the cache. The order of the additions is the same.
 
 #include "kernels/dot.h"
 
 namespace headroom::device {
 
-// Four rows that a warp multiplies: 8 lanes to a superblock, four superblocks of each row at a time.
-inline constexpr int kRows = 4;
+// The rows that a warp multiplies together: 8 lanes to a superblock, four superblocks of each row at a time. Of a row's sum over the 8 lanes
+// kLanes of them have a copy: those of row r begin with lane r * kLanes.
+inline constexpr int kRows = 2;
+inline constexpr int kLanes = 8 / kRows;
 struct RowGroup {
     const std::uint8_t* rows[kRows];
 };
@@ -18,10 +20,6 @@ struct RowGroup {
 template <class Weights>
 struct GroupBlocks {
     typename Weights::Raw raw[kRows];
-
-    // Whether the next ones are loaded while these are multiplied: registers are short for the larger types, whose next rows only come
-    // nearer (prefetch_group).
-    static constexpr bool kAhead = sizeof(typename Weights::Raw) <= 32;
 
     // offset: where the lane's superblock begins in its row.
     HR_DEVICE void load(const RowGroup& group, int offset, int l) {
@@ -37,7 +35,7 @@ HR_DEVICE void prefetch_group(const RowGroup& group, int blocks) {
     for (int r = 0; r < kRows; ++r) prefetch(group.rows[r], static_cast<std::int64_t>(blocks) * Weights::kBytes);
 }
 
-// The value of superblock b: of row l / 2 in lane l of the 8 lanes that share it. x: in shared memory.
+// The value of superblock b: of row l / kLanes in lane l of the 8 lanes that share it. x: in shared memory.
 template <class Weights>
 HR_DEVICE float value_of(const GroupBlocks<Weights>& item, int b, int l, const Quantized& x) {
     Words4 codes[2];
@@ -56,9 +54,7 @@ HR_DEVICE float value_of(const GroupBlocks<Weights>& item, int b, int l, const Q
         products[r] = w.scale[0] * dot_16(w.q[0], codes[0], -Weights::kBias * sums[0]) + w.scale[1] * dot_16(w.q[1], codes[1], -Weights::kBias * sums[1]);
         if constexpr (Weights::kMinima) minima[r] = w.minimum[0] * sums[0] + w.minimum[1] * sums[1];
     }
-    const std::uint32_t low = (l & 2) != 0 ? Weights::factors(item.raw[1]) : Weights::factors(item.raw[0]);
-    const std::uint32_t high = (l & 2) != 0 ? Weights::factors(item.raw[3]) : Weights::factors(item.raw[2]);
-    const std::uint32_t halves = (l & 4) != 0 ? high : low;
+    const std::uint32_t halves = l >= kLanes ? Weights::factors(item.raw[1]) : Weights::factors(item.raw[0]);
     const auto product = static_cast<float>(sum_of_8(products, l));
     const float scale = x.scales[b];
     if constexpr (Weights::kMinima) {
@@ -69,11 +65,10 @@ HR_DEVICE float value_of(const GroupBlocks<Weights>& item, int b, int l, const Q
     }
 }
 
-// The groups number, number + step, … below `count`: locate(n) says which rows group n is, finish(n, product) gets the product of row l / 2 in
-// lane l, l below 8. item: the first four superblocks of the first group, if there is one. x: the quantized row, of `blocks` superblocks.
+// The groups number, number + step, … below `count`: locate(n) says which rows group n is, finish(n, product) gets the product of row
+// l / kLanes in lane l, l below 8. x: the quantized row, of `blocks` superblocks.
 template <class Weights, class Locate, class Finish>
-HR_DEVICE void multiply_groups(int number, int step, int count, int blocks, GroupBlocks<Weights>& item, const Quantized& x, Locate locate,
-                               Finish finish) {
+HR_DEVICE void multiply_groups(int number, int step, int count, int blocks, const Quantized& x, Locate locate, Finish finish) {
     if (number >= count) return;
     const int l = lane() & 7, mine = lane() >> 3;
     RowGroup group = locate(number);
@@ -86,21 +81,10 @@ HR_DEVICE void multiply_groups(int number, int step, int count, int blocks, Grou
             prefetch_group<Weights>(next_group, blocks);
         }
         for (int base = 0; base < blocks; base += 4) {
-            const bool last = base + 4 >= blocks;
             const int b = base + mine < blocks ? base + mine : blocks - 1;
-            float value;
-            if constexpr (GroupBlocks<Weights>::kAhead) {
-                const GroupBlocks<Weights> current = item;
-                if (!last) {
-                    item.load(group, (b + 4 < blocks ? b + 4 : blocks - 1) * Weights::kBytes, l);
-                } else if (more) {
-                    item.load(next_group, (mine < blocks ? mine : blocks - 1) * Weights::kBytes, l);
-                }
-                value = value_of(current, b, l, x);
-            } else {
-                item.load(group, b * Weights::kBytes, l);
-                value = value_of(item, b, l, x);
-            }
+            GroupBlocks<Weights> item;
+            item.load(group, b * Weights::kBytes, l);
+            const float value = value_of(item, b, l, x);
             accumulator = accumulator + (base + mine < blocks ? value : 0.0F);
         }
         accumulator = accumulator + shuffle_xor(accumulator, 16);
@@ -112,14 +96,10 @@ HR_DEVICE void multiply_groups(int number, int step, int count, int blocks, Grou
     }
 }
 
-// The first four superblocks of group `number`, if there is one, and the rest of it towards the cache.
+// The rows of group `number`, if there is one, towards the cache.
 template <class Weights, class Locate>
-HR_DEVICE void begin_groups(int number, int count, int blocks, GroupBlocks<Weights>& item, Locate locate) {
-    if (number >= count) return;
-    const RowGroup group = locate(number);
-    const int mine = lane() >> 3;
-    if constexpr (GroupBlocks<Weights>::kAhead) item.load(group, (mine < blocks ? mine : blocks - 1) * Weights::kBytes, lane() & 7);
-    if (blocks > 4 || !GroupBlocks<Weights>::kAhead) prefetch_group<Weights>(group, blocks);
+HR_DEVICE void begin_groups(int number, int count, int blocks, Locate locate) {
+    if (number < count) prefetch_group<Weights>(locate(number), blocks);
 }
 
 // Shared memory for the quantized form of n elements in groups of 256 (row_bytes of shapes.h says how much).

@@ -171,7 +171,7 @@ private slots:
             const Array<std::int32_t> there(device, chosen);
             const Array<float> there_shares(device, shares), y(device, before), hidden(device, chosen.size() * std::size_t(c.hidden));
             REQUIRE(kernels::experts_gate_up(device.queue(), {e.table.data(), e.shape, there.data(), c.tokens, x.x(), x.groups_256(), x.groups_32(),
-                                                              hidden.data()}));
+                                                              hidden.data(), 1}));
             REQUIRE(kernels::experts_down(device.queue(), {e.table.data(), e.shape, there.data(), there_shares.data(), c.tokens, hidden.data(),
                                                            y.data(), nullptr}));
             std::vector<float> expected_hidden;
@@ -211,7 +211,7 @@ private slots:
         const Array<float> there_shares(device, shares), y(device, before), there_hidden(device, 6 * hidden), outputs(device, 6 * width);
         const Array<float> host_outputs(device, from_host);
         REQUIRE(kernels::experts_gate_up(device.queue(), {e.table.data(), e.shape, there.data(), tokens, x.x(), x.groups_256(), x.groups_32(),
-                                                          there_hidden.data()}));
+                                                          there_hidden.data(), 0}));
         REQUIRE(kernels::experts_down(device.queue(), {e.table.data(), e.shape, there.data(), there_shares.data(), tokens, there_hidden.data(),
                                                        y.data(), outputs.data()}));
         QCOMPARE(difference(y.read(), before), QByteArray());

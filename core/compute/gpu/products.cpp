@@ -65,9 +65,9 @@ Result<> product_row(Queue queue, const ProductArguments& arguments) {
     if (arguments.tokens != 1) return fail(ErrorKind::invalid_argument, "product_row takes one token; there are {}", arguments.tokens);
     const auto n = static_cast<unsigned>(arguments.targets[0].w.cols);
     if (const auto special = row_kernel(arguments)) {
-        constexpr unsigned threads = 256;
-        const unsigned blocks = blocks_for(queue, (units(arguments) + 1) / 2, threads / 32, 2);  // groups of four rows: see row.h
-        return queue.kernels.launch(*special, {blocks}, {threads}, row_bytes(n), queue.stream, arguments);
+        // One block to a multiprocessor: each of them makes the row's codes once.
+        const unsigned blocks = static_cast<unsigned>(std::min<std::int64_t>(units(arguments), multiprocessors(queue)));
+        return queue.kernels.launch(*special, {blocks}, {row_threads(queue)}, row_bytes(n), queue.stream, arguments);
     }
     unsigned shared = 0;
     if ((arguments.forms & kFormFloats) && arguments.norm) shared += round_up(n * 4);
