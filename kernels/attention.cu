@@ -411,7 +411,8 @@ HR_DEVICE void attend_all(const AttentionArguments& a, int token, int kv_head, i
 }  // namespace
 
 // A warp for each head of q, then of k, then of v.
-HR_KERNEL(head_rows, HeadArguments, 256) {
+// Norm weights, angles and the page are there before the products are: they are read while the kernel before still works.
+HR_EARLY_KERNEL(head_rows, HeadArguments, 256) {
     __shared__ float normed[256 / kWarp][kMostWidth];
     const int token = block_x();
     const int head = block_y() * (threads() / kWarp) + warp();
@@ -421,12 +422,25 @@ HR_KERNEL(head_rows, HeadArguments, 256) {
     const int kv_head = is_q ? 0 : (head - a.heads) % pool.kv_heads;
     const int width = pool.head_dim;
     float* q = a.q + (static_cast<std::int64_t>(token) * a.heads + head) * width;
+    const int page = page_of(a.places, token, position / kPage);
+    constexpr int kEach = kMostWidth / kWarp;  // elements of a head to a lane
+    const float* weight = is_q ? a.q_norm : is_k ? a.k_norm : nullptr;
+    float weights[kEach], cosines[kEach], sines[kEach];
+    const auto pair_of = [&](int i) { return a.layout == 0 ? i / 2 : i >= a.half ? i - a.half : i; };
+    HR_UNROLL
+    for (int j = 0; j < kEach; ++j) {
+        const int i = j * kWarp + lane();
+        weights[j] = weight != nullptr && i < width ? weight[i] : 1.0F;
+        const bool turns = (is_q || is_k) && i < 2 * a.half;
+        cosines[j] = turns ? a.cosine[static_cast<std::int64_t>(token) * a.half + pair_of(i)] : 0.0F;
+        sines[j] = turns ? a.sine[static_cast<std::int64_t>(token) * a.half + pair_of(i)] : 0.0F;
+    }
+    wait_for_previous();
     if (is_q || is_k) {
         const float* from = is_q ? q : a.k + (static_cast<std::int64_t>(token) * pool.kv_heads + kv_head) * width;
-        const float* weight = is_q ? a.q_norm : a.k_norm;
-        float x[kMostWidth / kWarp], s[kMostWidth / kWarp];
+        float x[kEach], s[kEach];
         HR_UNROLL
-        for (int j = 0; j < kMostWidth / kWarp; ++j) {
+        for (int j = 0; j < kEach; ++j) {
             x[j] = j * kWarp < width ? from[j * kWarp + lane()] : 0.0F;
             s[j] = fma(x[j], x[j], 0.0F);
         }
@@ -438,15 +452,14 @@ HR_KERNEL(head_rows, HeadArguments, 256) {
         }
         const float inverse = 1.0F / sqrt(fold_32(s[0]) / static_cast<float>(width) + a.epsilon);
         HR_UNROLL
-        for (int j = 0; j < kMostWidth / kWarp; ++j) {
+        for (int j = 0; j < kEach; ++j) {
             if (j * kWarp >= width) continue;
             const int i = j * kWarp + lane();
-            normed[warp()][i] = weight != nullptr ? (x[j] * inverse) * weight[i] : x[j];
+            normed[warp()][i] = weight != nullptr ? (x[j] * inverse) * weights[j] : x[j];
         }
     }
     sync();
     if (head >= a.heads + 2 * pool.kv_heads) return;
-    const int page = page_of(a.places, token, position / kPage);
     const int slot = position % kPage;
     if (!is_q && !is_k) {
         const float* v = a.v + (static_cast<std::int64_t>(token) * pool.kv_heads + kv_head) * pool.head_dim_v;
@@ -455,16 +468,16 @@ HR_KERNEL(head_rows, HeadArguments, 256) {
         return;
     }
     const float* x = normed[warp()];
-    const float* cosine = a.cosine + static_cast<std::int64_t>(token) * a.half;
-    const float* sine = a.sine + static_cast<std::int64_t>(token) * a.half;
     std::uint16_t* to = keys(pool, page, kv_head) + slot * width;
-    for (int i = lane(); i < width; i += kWarp) {
+    HR_UNROLL
+    for (int j = 0; j < kEach; ++j) {
+        const int i = j * kWarp + lane();
+        if (i >= width) continue;
         float value = x[i];
         if (i < 2 * a.half) {
             const bool second = a.layout == 0 ? i % 2 != 0 : i >= a.half;
-            const int pair = a.layout == 0 ? i / 2 : second ? i - a.half : i;
             const int distance = a.layout == 0 ? 1 : a.half;
-            value = second ? fma(x[i - distance], sine[pair], value * cosine[pair]) : fma(value, cosine[pair], -(x[i + distance] * sine[pair]));
+            value = second ? fma(x[i - distance], sines[j], value * cosines[j]) : fma(value, cosines[j], -(x[i + distance] * sines[j]));
         }
         if (is_q) q[i] = value;
         else to[i] = float_to_half(value);

@@ -84,7 +84,7 @@ HR_DEVICE void store_group(const ProductArguments& a, TensorType type, int numbe
     y = target.add != 0 ? y + value : value;
 }
 
-// The row, normed where there is a norm, as codes in shared memory. Ends with a barrier.
+// The row, normed where there is a norm (in shared memory, written by this block's threads), as codes in shared memory. Ends with a barrier.
 HR_DEVICE void quantize_row(const float* from, const float* norm, float epsilon, int n, const Quantized& to) {
     const float inverse = norm != nullptr ? 1.0F / sqrt(sum_of_squares(from, n) / static_cast<float>(n) + epsilon) : 0.0F;
     for (int begin = warp() * 256; begin < n; begin += threads() * kShare) {
@@ -114,9 +114,14 @@ HR_DEVICE void product_row_of(const ProductArguments& a) {
     const auto locate = [&](int i) { return rows_of(a, A, i); };
     // The first weights are on the way while the row is still being made.
     begin_groups<First>(number, groups, blocks, locate);
-    wait_for_previous();
     const Quantized x = take_groups_256(dynamic_shared(), n);
-    quantize_row(a.x, a.norm, a.epsilon, n, x);
+    float* norm = nullptr;
+    if (a.norm != nullptr) {
+        norm = reinterpret_cast<float*>(dynamic_shared() + n + (n / 256 + 3) / 4 * 16 + n / 8);  // behind the codes, scales and sums
+        for (int i = 4 * thread(); i < n; i += 4 * threads()) *reinterpret_cast<Four*>(norm + i) = *reinterpret_cast<const Four*>(a.norm + i);
+    }
+    wait_for_previous();
+    quantize_row(a.x, norm, a.epsilon, n, x);
 
     multiply_groups<First>(number, step, groups, blocks, x, locate, [&](int i, float value) { store_group(a, A, i, value); });
     if constexpr (A != B) {
@@ -209,7 +214,7 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
 
 }  // namespace
 
-// As many warps as there are registers for: each waits for its own weights. row_threads of shapes.h is the host's side of it.
+// As many warps as there are registers for: each waits for its own weights. wide_block of shapes.h is the host's side of it.
 #if defined(HR_HIP)
 #define HR_ROW_THREADS 512
 #else

@@ -55,7 +55,7 @@ Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments) {
     if (arguments.tokens == 1 && arguments.complete && shape.gate_type == shape.up_type) {
         if (const auto special = of_type(shape.gate_type, Kernel::experts_gate_up_q4_k, Kernel::experts_gate_up_q5_k, Kernel::experts_gate_up_q6_k)) {
             const unsigned blocks = static_cast<unsigned>(std::min<std::int64_t>(units, multiprocessors(queue)));
-            return queue.kernels.launch(*special, {blocks}, {row_threads(queue)}, row_bytes(static_cast<unsigned>(shape.width)), queue.stream, arguments);
+            return queue.kernels.launch(*special, {blocks}, {wide_block(queue)}, row_bytes(static_cast<unsigned>(shape.width)), queue.stream, arguments);
         }
     }
     const unsigned blocks = blocks_for(queue, units, threads / 32, 3);
@@ -77,7 +77,7 @@ Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments) {
     const unsigned rows_of_block = (width + 2 * blocks - 1) / (2 * blocks) * 2;
     if (arguments.tokens == 1 && !arguments.outputs) {
         if (const auto special = of_type(shape.down_type, Kernel::experts_down_q4_k, Kernel::experts_down_q5_k, Kernel::experts_down_q6_k)) {
-            return queue.kernels.launch(*special, {blocks}, {row_threads(queue) * 3 / 4 / 32 / used * used * 32}, round_up(used * rows_of_block * 4) + row_bytes(used * n), queue.stream,
+            return queue.kernels.launch(*special, {blocks}, {wide_block(queue) * 3 / 4 / 32 / used * used * 32}, round_up(used * rows_of_block * 4) + row_bytes(used * n), queue.stream,
                                         arguments);
         }
     }

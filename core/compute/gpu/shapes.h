@@ -37,7 +37,7 @@ namespace headroom::kernels {
 [[nodiscard]] inline unsigned row_bytes(unsigned elements) noexcept { return elements + round_up(elements / 256 * 4) + elements / 16 * 2; }
 
 // Threads to a block of row.cu's kernels (HR_ROW_THREADS there).
-[[nodiscard]] inline unsigned row_threads(Queue queue) noexcept { return queue.kernels.device().architecture.starts_with("sm_") ? 1024 : 512; }
+[[nodiscard]] inline unsigned wide_block(Queue queue) noexcept { return queue.kernels.device().architecture.starts_with("sm_") ? 1024 : 512; }
 
 [[nodiscard]] inline unsigned multiprocessors(Queue queue) noexcept {
     return static_cast<unsigned>(std::max(1, queue.kernels.device().multiprocessors));
