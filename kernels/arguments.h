@@ -70,6 +70,8 @@ struct NormArguments {
 // product_row: one token; quantizes x itself, after an RMS norm with `norm` where that is not null. groups_* are not read.
 // product_row_TYPE, product_row_TYPE_TYPE: the same, where all matrices are of this type, or of one of the two.
 // product_rows: any number of tokens (fast for 2 to 8); reads groups_* (and x for float weights). norm is not read.
+inline constexpr int kProductRowThreads = 640;     // of a block, one on each multiprocessor: so many as leave enough registers
+inline constexpr int kProductRowThreadsHip = 256;
 struct ProductArguments {
     Target targets[3];
     std::int32_t target_count;
@@ -82,6 +84,14 @@ struct ProductArguments {
     Quantized groups_256;
     Quantized groups_32;
 };
+
+// A block of product_tiles and experts_tiles: its threads, the rows of weights and the tokens it multiplies, and the shared memory it needs:
+// a stage, or two where the device has matrix units that are used (NVIDIA from sm_80 on), and what the first pass leaves.
+inline constexpr int kTileThreads = 256;
+inline constexpr int kTileRows = 64;
+inline constexpr int kTileTokens = 64;
+inline constexpr int kTileStageBytes = 40960;
+inline constexpr int kTileParkedBytes = 16384;
 
 // product_tiles_TYPE: many tokens, with matrix units where the device has them. Quantized types only.
 struct ProductTilesArguments {

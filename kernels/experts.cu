@@ -67,7 +67,7 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
     const int n = a.w.cols;
     const int units = (a.w.rows + 1) / 2;
     const int step = grid_x() * (threads() / kWarp);
-    int unit = warp() * grid_x() + block_x();
+    const int unit = warp() * grid_x() + block_x();
     if (unit < units) prefetch(row_of(a.w.data, 2 * unit, a.w.row_bytes), 2 * unit + 1 < a.w.rows ? 2 * a.w.row_bytes : a.w.row_bytes);
     for (int row = warp() * grid_x() + block_x(); row < a.w.rows; row += step) prefetch(row_of(a.w.data, row, a.w.row_bytes), a.w.row_bytes);
     wait_for_previous();
@@ -110,16 +110,18 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
             s = fold_32(s);
             if (lane() == 0) a.scores[row] = s;
         }
-        unit = units;
-    }
-    for (; unit < units; unit += step) {
-        const int row = 2 * unit;
-        const bool paired = row + 1 < a.w.rows;
-        const Pair pair = dot_pair<1>(a.w.type, row_of(a.w.data, row, a.w.row_bytes), a.w.type,
-                                      row_of(a.w.data, paired ? row + 1 : row, a.w.row_bytes), x);
-        if (!stores_own(x)) continue;
-        a.scores[row] = pair.first;
-        if (paired) a.scores[row + 1] = pair.second;
+    } else {
+        run_units<1>(
+            a.w.type, x, unit, step, units,
+            [&](int of, const std::uint8_t*(&at)[2]) {
+                at[0] = row_of(a.w.data, 2 * of, a.w.row_bytes);
+                at[1] = 2 * of + 1 < a.w.rows ? at[0] + a.w.row_bytes : at[0];
+            },
+            [&](int of, const Pair& pair) {
+                if (!stores_own(x)) return;
+                a.scores[2 * of] = pair.first;
+                if (2 * of + 1 < a.w.rows) a.scores[2 * of + 1] = pair.second;
+            });
     }
     fence();
     sync();
@@ -142,20 +144,29 @@ HR_KERNEL(choose_experts, ChooseArguments, 512) {
     choose(scores, a.experts, a.used, a.normalize != 0, a.chosen + token * a.used, a.shares + token * a.used);
 }
 
-// A warp to a row of a choice's gate and up matrices.
-HR_KERNEL(experts_gate_up, ExpertsGateUpArguments, 512) {
+// A warp to a row of a choice's gate and up matrices; where their types differ the gate's products are stored first, and the same lane then
+// comes with the up row's. A row of blocks for each choice.
+HR_KERNEL_OF(experts_gate_up, ExpertsGateUpArguments, 256, 3) {
     const auto& shape = a.shape;
-    const int step = grid_x() * (threads() / kWarp);
-    const int units = a.tokens * shape.used * shape.hidden;
-    for (int unit = warp() * grid_x() + block_x(); unit < units; unit += step) {
-        const int choice = unit / shape.hidden, row = unit % shape.hidden;
-        const ExpertAddresses& expert = a.table[a.chosen[choice]];
-        if (expert.gate == nullptr) continue;
-        const std::int64_t at = static_cast<std::int64_t>(choice / shape.used) * shape.width;
-        const Inputs<1> x = {a.x + at, from(a.groups_256, at, 256), from(a.groups_32, at, 32), shape.width, 0};
-        const Pair pair = dot_pair<1>(shape.gate_type, row_of(expert.gate, row, shape.gate_row_bytes), shape.up_type,
-                                      row_of(expert.up, row, shape.up_row_bytes), x);
-        if (stores_own(x)) a.hidden[static_cast<std::int64_t>(choice) * shape.hidden + row] = silu(pair.first) * pair.second;
+    const int choice = block_y();
+    const ExpertAddresses& expert = a.table[a.chosen[choice]];
+    if (expert.gate == nullptr) return;
+    const std::int64_t token_at = static_cast<std::int64_t>(choice / shape.used) * shape.width;
+    const Inputs<1> x = {a.x + token_at, from(a.groups_256, token_at, 256), from(a.groups_32, token_at, 32), shape.width, 0};
+    float* hidden = a.hidden + static_cast<std::int64_t>(choice) * shape.hidden;
+    const std::uint8_t *gate = expert.gate, *up = expert.up;
+    const bool alike = shape.gate_type == shape.up_type;
+    for (int pass = 0; pass < (alike ? 1 : 2); ++pass) {
+        run_units<1>(
+            pass == 0 ? shape.gate_type : shape.up_type, x, warp() * grid_x() + block_x(), grid_x() * (threads() / kWarp), shape.hidden,
+            [&](int row, const std::uint8_t*(&at)[2]) {
+                at[0] = pass == 0 ? row_of(gate, row, shape.gate_row_bytes) : row_of(up, row, shape.up_row_bytes);
+                at[1] = alike ? row_of(up, row, shape.up_row_bytes) : at[0];
+            },
+            [&](int row, const Pair& pair) {
+                if (!stores_own(x)) return;
+                hidden[row] = alike ? silu(pair.first) * pair.second : pass == 0 ? pair.first : silu(hidden[row]) * pair.first;
+            });
     }
 }
 
@@ -204,14 +215,21 @@ HR_KERNEL(experts_down, ExpertsDownArguments, 512) {
     }
     const std::int64_t at = static_cast<std::int64_t>(rank) * n;
     const Inputs<1> x = {hidden + at, wide ? from(groups, at, 256) : Quantized{}, wide ? Quantized{} : from(groups, at, 32), n, 0};
-    for (int row = first_row; down != nullptr && row < last_row; row += 2) {
-        const bool paired = row + 1 < last_row;
-        const Pair pair = dot_pair<1>(shape.down_type, row_of(down, row, shape.down_row_bytes), shape.down_type,
-                                      row_of(down, paired ? row + 1 : row, shape.down_row_bytes), x);
-        if (!stores_own(x)) continue;
-        float* to = a.outputs != nullptr ? a.outputs + choice * shape.width + row : results + rank * rows_of_block + (row - begin);
-        to[0] = pair.first;
-        if (paired) to[1] = pair.second;
+    if (down != nullptr) {
+        run_units<1>(
+            shape.down_type, x, 0, 1, (last_row - first_row + 1) / 2,
+            [&](int unit, const std::uint8_t*(&own)[2]) {
+                const int row = first_row + 2 * unit;
+                own[0] = row_of(down, row, shape.down_row_bytes);
+                own[1] = row + 1 < last_row ? own[0] + shape.down_row_bytes : own[0];
+            },
+            [&](int unit, const Pair& pair) {
+                if (!stores_own(x)) return;
+                const int row = first_row + 2 * unit;
+                float* to = a.outputs != nullptr ? a.outputs + choice * shape.width + row : results + rank * rows_of_block + (row - begin);
+                to[0] = pair.first;
+                if (row + 1 < last_row) to[1] = pair.second;
+            });
     }
     if (a.outputs != nullptr) return;
     sync();

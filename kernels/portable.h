@@ -41,7 +41,9 @@
 // On NVIDIA's cards from 9.0 on a kernel's blocks start while the kernel before on the stream is still at work (programmatic dependent
 // launch), and wait before their first statement until that one has ended and everything it wrote is there. HR_EARLY_KERNEL leaves the
 // waiting to the kernel: before wait_for_previous() it may read weights, and nothing that any kernel writes.
+// HR_THREADS(cuda, hip): a number of threads that differs.
 #if defined(HR_HIP)
+#define HR_THREADS(cuda, hip) hip
 #define HR_KERNEL_OF(name, Arguments, threads, blocks) HR_KERNEL(name, Arguments, threads)
 #define HR_EARLY_KERNEL(name, Arguments, threads) HR_KERNEL(name, Arguments, threads)
 #define HR_EARLY_KERNEL_OF(name, Arguments, threads, blocks) HR_KERNEL(name, Arguments, threads)
@@ -54,6 +56,7 @@
     }                                                                                                                                  \
     static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a)
 #else
+#define HR_THREADS(cuda, hip) cuda
 #define HR_KERNEL(name, Arguments, threads) HR_KERNEL_OF(name, Arguments, threads, 1)
 #define HR_KERNEL_OF(name, Arguments, threads, blocks) HR_ENTRY_OF(name, Arguments, threads, blocks, headroom::device::wait_for_previous())
 #define HR_EARLY_KERNEL(name, Arguments, threads) HR_EARLY_KERNEL_OF(name, Arguments, threads, 1)

@@ -2,64 +2,87 @@
 
 #include "kernels/arguments.h"
 #include "kernels/dot.h"
+#include "kernels/targets.h"
 
 namespace headroom::device {
 namespace {
 
 using kernels::ProductArguments;
-using kernels::Target;
-
-// Two rows that a warp multiplies: neighbours of one matrix, or the gate's and the up matrix's.
-struct Unit {
-    const Target* target;
-    int row;
-};
-
-// Unit number `unit` of all targets; target null: there are not so many.
-HR_DEVICE Unit find_unit(const ProductArguments& a, int unit) {
-    if (a.swiglu != 0) return {unit < a.targets[0].w.rows ? &a.targets[0] : nullptr, unit};
-    for (int i = 0; i < a.target_count; ++i) {
-        const int units = (a.targets[i].w.rows + 1) / 2;
-        if (unit < units) return {&a.targets[i], 2 * unit};
-        unit -= units;
-    }
-    return {nullptr, 0};
-}
 
 HR_DEVICE const std::uint8_t* row_of(const kernels::Matrix& w, int row) { return w.data + static_cast<std::int64_t>(row) * w.row_bytes; }
 
-HR_DEVICE void prefetch_unit(const ProductArguments& a, const Unit& unit) {
-    if (unit.target == nullptr) return;
-    const kernels::Matrix& w = unit.target->w;
-    prefetch(row_of(w, unit.row), a.swiglu == 0 && unit.row + 1 < w.rows ? 2 * w.row_bytes : w.row_bytes);
-    if (a.swiglu != 0) prefetch(row_of(a.targets[1].w, unit.row), a.targets[1].w.row_bytes);
-}
+// How the warps of a grid share the targets. A unit is two neighbouring rows of a target, the last row of an odd number by itself; units
+// are numbered through all targets and dealt to the warps, blocks first, so that few of them use the memory of all multiprocessors. Of a
+// gate and an up matrix it is a row of each; where their types differ, the gate's products are stored first, and the same lane then comes
+// with the up row's.
+struct Deal {
+    int number, step;  // the warp's first unit, and how many there are between two of its units
+    bool gated, alike;
 
-HR_DEVICE void store(const Target& target, std::int64_t token, int row, float value) {
-    if (target.bias != nullptr) value = value + target.bias[row];
-    float& y = target.y[token * target.y_stride + row];
-    y = target.add != 0 ? y + value : value;
-}
+    HR_DEVICE explicit Deal(const ProductArguments& a)
+        : number(warp() * grid_x() + block_x()), step(grid_x() * (threads() / kWarp)), gated(a.swiglu != 0),
+          alike(a.targets[0].w.type == a.targets[1].w.type) {}
+    HR_DEVICE int passes(const ProductArguments& a) const { return gated ? (alike ? 1 : 2) : a.target_count; }
+    HR_DEVICE int units(const Target& target) const { return gated ? target.w.rows : (target.w.rows + 1) / 2; }
+    // The first unit of this warp in a target whose first unit has number `before`.
+    HR_DEVICE int first(int before) const { return number >= before ? number - before : step - 1 - (before - number - 1) % step; }
+    HR_DEVICE void rows(const ProductArguments& a, int pass, int unit, const std::uint8_t* (&at)[2]) const {
+        const kernels::Matrix& w = a.targets[pass].w;
+        if (gated) {
+            at[0] = row_of(w, unit);
+            at[1] = alike ? row_of(a.targets[1].w, unit) : at[0];
+        } else {
+            at[0] = row_of(w, 2 * unit);
+            at[1] = 2 * unit + 1 < w.rows ? at[0] + w.row_bytes : at[0];
+        }
+    }
+};
 
-// One unit with the tokens of x, the first of which is `first_token`.
 template <int T>
-HR_DEVICE void multiply(const ProductArguments& a, const Unit& unit, const Inputs<T>& x, int first_token) {
-    const Target& target = *unit.target;
-    const bool gated = a.swiglu != 0;
-    const kernels::Matrix& other = gated ? a.targets[1].w : target.w;
-    // The last row of an odd number has no neighbour.
-    const bool paired = !gated && unit.row + 1 < target.w.rows;
-    const Pair pair = dot_pair<T>(target.w.type, row_of(target.w, unit.row), other.type, row_of(other, unit.row + (paired ? 1 : 0)), x);
-    if (!stores_own(x)) return;
-    const std::int64_t token = first_token + own_token<T>();
-    if (gated) {
-        float gate = pair.first, up = pair.second;
-        if (target.bias != nullptr) gate = gate + target.bias[unit.row];
-        if (a.targets[1].bias != nullptr) up = up + a.targets[1].bias[unit.row];
-        target.y[token * target.y_stride + unit.row] = silu(gate) * up;
-    } else {
-        store(target, token, unit.row, pair.first);
-        if (paired) store(target, token, unit.row + 1, pair.second);
+HR_DEVICE void run_targets(const ProductArguments& a, const Deal& deal, const Inputs<T>& x, int first_token) {
+    int before = 0;
+    for (int pass = 0; pass < deal.passes(a); ++pass) {
+        const Target& target = a.targets[pass];
+        const int units = deal.units(target);
+        const auto emit = [&](int unit, const Pair& pair) {
+            if (!stores_own(x)) return;
+            const std::int64_t token = first_token + own_token<T>();
+            if (!deal.gated) {
+                store(target, token, 2 * unit, pair.first);
+                if (2 * unit + 1 < target.w.rows) store(target, token, 2 * unit + 1, pair.second);
+                return;
+            }
+            const float* bias = target.bias;
+            float value = bias != nullptr ? pair.first + bias[unit] : pair.first;
+            float& y = a.targets[0].y[token * a.targets[0].y_stride + unit];
+            if (deal.alike) {
+                const float* up_bias = a.targets[1].bias;
+                value = silu(value) * (up_bias != nullptr ? pair.second + up_bias[unit] : pair.second);
+            } else if (pass == 1) {
+                value = silu(y) * value;
+            }
+            y = value;
+        };
+        run_units<T>(
+            target.w.type, x, deal.gated ? deal.number : deal.first(before), deal.step, units,
+            [&](int unit, const std::uint8_t*(&at)[2]) { deal.rows(a, pass, unit, at); }, emit);
+        before += units;
+    }
+}
+
+// Asks for the warp's first rows.
+HR_DEVICE void prefetch_first(const ProductArguments& a, const Deal& deal) {
+    int before = 0;
+    for (int pass = 0; pass < deal.passes(a); ++pass) {
+        const Target& target = a.targets[pass];
+        const int units = deal.units(target), unit = deal.number - before;
+        if (unit >= 0 && unit < units) {
+            const std::uint8_t* at[2];
+            deal.rows(a, pass, unit, at);
+            prefetch(at[0], target.w.row_bytes);
+            if (at[1] != at[0]) prefetch(at[1], target.w.row_bytes);
+        }
+        before += units;
     }
 }
 
@@ -73,13 +96,10 @@ HR_DEVICE Inputs<T> inputs(const ProductArguments& a, int first) {
 
 }  // namespace
 
-// Every block normalises and quantizes the token's row for itself, while its first weights are on the way. Units go round the blocks first,
-// so that few of them use the memory of all multiprocessors. Shared memory: see products.cpp.
-HR_EARLY_KERNEL(product_row, ProductArguments, 512) {
-    const int step = grid_x() * (threads() / kWarp);
-    int number = warp() * grid_x() + block_x();
-    Unit unit = find_unit(a, number);
-    prefetch_unit(a, unit);
+// Every block normalises and quantizes the token's row for itself, while its first weights are on the way. Shared memory: see products.cpp.
+HR_EARLY_KERNEL(product_row, ProductArguments, HR_THREADS(kernels::kProductRowThreads, kernels::kProductRowThreadsHip)) {
+    const Deal deal(a);
+    prefetch_first(a, deal);
     wait_for_previous();
 
     const int n = a.targets[0].w.cols;
@@ -116,34 +136,20 @@ HR_EARLY_KERNEL(product_row, ProductArguments, 512) {
     }
     sync();
 
-    while (unit.target != nullptr) {
-        number += step;
-        const Unit next = find_unit(a, number);
-        prefetch_unit(a, next);
-        multiply(a, unit, x, 0);
-        unit = next;
-    }
+    run_targets(a, deal, x, 0);
 }
 
 // A row of blocks for each pass of up to eight tokens.
 HR_KERNEL(product_rows, ProductArguments, 256) {
-    const int step = grid_x() * (threads() / kWarp);
+    const Deal deal(a);
     const int first = block_y() * 8;
     const int tokens = a.tokens - first;
-    int number = warp() * grid_x() + block_x();
-    Unit unit = find_unit(a, number);
-    while (unit.target != nullptr) {
-        number += step;
-        const Unit next = find_unit(a, number);
-        prefetch_unit(a, next);
-        if (tokens <= 2) {
-            multiply(a, unit, inputs<2>(a, first), first);
-        } else if (tokens <= 4) {
-            multiply(a, unit, inputs<4>(a, first), first);
-        } else {
-            multiply(a, unit, inputs<8>(a, first), first);
-        }
-        unit = next;
+    if (tokens <= 2) {
+        run_targets(a, deal, inputs<2>(a, first), first);
+    } else if (tokens <= 4) {
+        run_targets(a, deal, inputs<4>(a, first), first);
+    } else {
+        run_targets(a, deal, inputs<8>(a, first), first);
     }
 }
 

@@ -17,6 +17,7 @@
 #define __shared__ static
 #define __forceinline__ inline
 #define HR_UNIFORM
+#define HR_THREADS(cuda, hip) cuda
 #define HR_DEVICE inline
 #define HR_UNROLL
 

@@ -2,7 +2,10 @@
 
 // Rows of activations with their quantized forms as the CPU makes them, on the device and here, for tests of products.
 
+#include <thread>
+
 #include "core/compute/cpu/activations_storage.h"
+#include "core/compute/cpu/ops.h"
 #include "core/compute/cpu/reference.h"
 #include "tests/kernels/kernel_device.h"
 
@@ -14,7 +17,7 @@ class Rows {
 public:
     // values: [tokens, cols]; forms: those that cols allows are made.
     Rows(KernelDevice& device, std::vector<float> rows, std::int64_t tokens, std::int64_t cols)
-        : values(std::move(rows)), tokens_(tokens), cols_(cols), pool_(1), x_(device, values), codes_256_(device, codes_of(256)),
+        : values(std::move(rows)), tokens_(tokens), cols_(cols), pool_(tokens * cols < 100000 ? 1 : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))), x_(device, values), codes_256_(device, codes_of(256)),
           scales_256_(device, scales_of(256)), sums_256_(device, sums_of(256)), codes_32_(device, codes_of(32)), scales_32_(device, scales_of(32)),
           sums_32_(device, sums_of(32)) {
         activations.assign(values.data(), tokens, cols, cols);
@@ -33,12 +36,11 @@ public:
         if (cols_ % 32 != 0) return {};
         return {codes_32_.data(), scales_32_.data(), sums_32_.data()};
     }
-    // What the CPU's scalar reference finds: [tokens, w.rows].
-    [[nodiscard]] std::vector<float> product(const cpu::Matrix& w) const {
-        std::vector<float> y;
-        for (std::int64_t t = 0; t < tokens_; ++t) {
-            for (std::int64_t r = 0; r < w.rows; ++r) y.push_back(cpu::reference::dot(w, r, activations.storage(), t));
-        }
+    // What the CPU finds: [tokens, w.rows].
+    [[nodiscard]] std::vector<float> product(const cpu::Matrix& w) {
+        std::vector<float> y(static_cast<std::size_t>(tokens_ * w.rows));
+        const cpu::Product products[] = {{w, y.data(), w.rows}};
+        cpu::matmul(pool_, products, activations);
         return y;
     }
 

@@ -84,7 +84,7 @@ private slots:
             const auto values = random.values(c.width), weight = random.values(c.width);
             std::vector<float> normed(values.size());
             cpu::reference::rms_norm(values.data(), c.width, weight.data(), 1e-5F, normed.data());
-            const Rows x(device, normed, 1, c.width);
+            Rows x(device, normed, 1, c.width);
             const Array<float> there(device, values), norm(device, weight), out(device, values.size()), scores(device, std::size_t(c.experts));
             const Array<std::int8_t> codes_256(device, values.size()), codes_32(device, values.size());
             const Array<float> scales_256(device, values.size() / 256), scales_32(device, values.size() / 32);
@@ -166,7 +166,7 @@ private slots:
             Experts e(device, layout(c.gate), layout(c.up), layout(c.down), c.experts, c.width, c.hidden, {}, random);
             e.shape.used = c.used;
             const auto chosen = choices(c.tokens, c.used, c.experts, random);
-            const Rows x(device, random.values(c.tokens * c.width), c.tokens, c.width);
+            Rows x(device, random.values(c.tokens * c.width), c.tokens, c.width);
             const auto shares = random.values(std::int64_t(chosen.size())), before = random.values(c.tokens * c.width);
             const Array<std::int32_t> there(device, chosen);
             const Array<float> there_shares(device, shares), y(device, before), hidden(device, chosen.size() * std::size_t(c.hidden));
@@ -177,7 +177,7 @@ private slots:
             std::vector<float> expected_hidden;
             auto expected = before;
             for (std::size_t t = 0; t < std::size_t(c.tokens); ++t) {
-                const Rows own(device, row(x.values, t, std::size_t(c.width)), 1, c.width);
+                Rows own(device, row(x.values, t, std::size_t(c.width)), 1, c.width);
                 std::vector<std::vector<float>> outputs;
                 std::vector<const float*> pointers;
                 for (std::size_t rank = 0; rank < std::size_t(c.used); ++rank) {
@@ -185,7 +185,7 @@ private slots:
                     auto middle = own.product(e.gate[expert]->here.matrix);
                     cpu::reference::swiglu(middle.data(), own.product(e.up[expert]->here.matrix).data(), c.hidden, middle.data());
                     expected_hidden.insert(expected_hidden.end(), middle.begin(), middle.end());
-                    const Rows middle_rows(device, middle, 1, c.hidden);
+                    Rows middle_rows(device, middle, 1, c.hidden);
                     outputs.push_back(middle_rows.product(e.down[expert]->here.matrix));
                 }
                 for (const auto& output : outputs) pointers.push_back(output.data());
@@ -205,7 +205,7 @@ private slots:
         Experts e(device, layout("Q4_K"), layout("Q4_K"), layout("Q4_0"), 4, width, hidden, {1, 3}, random);
         e.shape.used = used;
         const std::vector<std::int32_t> chosen = {0, 1, 3, 2, 2, 0};
-        const Rows x(device, random.values(tokens * width), tokens, width);
+        Rows x(device, random.values(tokens * width), tokens, width);
         const auto shares = random.values(6), before = random.values(tokens * width), from_host = random.values(6 * width);
         const Array<std::int32_t> there(device, chosen);
         const Array<float> there_shares(device, shares), y(device, before), there_hidden(device, 6 * hidden), outputs(device, 6 * width);
@@ -230,6 +230,60 @@ private slots:
             cpu::reference::combine_experts(expected.data() + t * std::size_t(width), pointers.data() + t * used, shares.data() + t * used, used, width);
         }
         QCOMPARE(difference(y.read(), expected), QByteArray());
+    }
+
+    // Many tokens: the rows of x by token (gate) and by choice (down); an expert that is not there, one without choices, one with many.
+    void tilesOfExpertsAreTheCpus() {
+        auto& device = KernelDevice::chosen();
+        Random random(7);
+        for (const char* type : {"Q4_K", "Q6_K", "Q8_0", "IQ4_XS"}) {
+            const std::int32_t width = 512, hidden = 256, tokens = device.emulated() ? 45 : 400, used = 2, count = 5;
+            const Layout& layout_of = layout(type);
+            Experts e(device, layout_of, layout_of, layout_of, count, width, hidden, {2}, random);
+            auto chosen = choices(tokens, used, count, random);
+            for (std::size_t i = 0; i < chosen.size(); ++i) {
+                if (i % 2 == 0) chosen[i] = 0;  // most of them; nobody needs expert 4
+                if (i % 2 == 1) chosen[i] = 1 + chosen[i] % 3;
+            }
+            const auto total = static_cast<std::int32_t>(chosen.size());
+            const Array<std::int32_t> there(device, chosen), offsets(device, std::size_t(count + 1)), rows(device, chosen.size());
+            REQUIRE(kernels::group_rows(device.queue(), {there.data(), total, count, offsets.data(), rows.data()}));
+            for (const std::int32_t which : {0, 1, 2}) {
+                const bool down = which == 2;
+                const std::int32_t outputs = down ? width : hidden, inputs = down ? hidden : width;
+                Rows x(device, random.values(std::int64_t(down ? total : tokens) * inputs), down ? total : tokens, inputs);
+                const Array<float> y(device, std::size_t(total) * std::size_t(outputs));
+                const auto& weights = which == 0 ? e.gate : which == 1 ? e.up : e.down;
+                REQUIRE(kernels::experts_tiles(device.queue(), layout_of.type,
+                                               {.table = e.table.data(),
+                                                .which = which,
+                                                .rows = outputs,
+                                                .cols = inputs,
+                                                .row_bytes = weights[0]->matrix().row_bytes,
+                                                .experts = count,
+                                                .choices = total,
+                                                .divisor = down ? 1 : used,
+                                                .offsets = offsets.data(),
+                                                .grouped = rows.data(),
+                                                .x = layout_of.elements == 256 ? x.groups_256() : x.groups_32(),
+                                                .y = y.data()}));
+                const auto seen = y.read();
+                for (std::size_t c = 0; c < chosen.size(); ++c) {
+                    const auto own = row(seen, c, std::size_t(outputs));
+                    const auto expert = std::size_t(chosen[c]);
+                    if (!e.here[expert]) {
+                        QVERIFY(std::ranges::all_of(own, [](float v) { return std::isnan(v); }));
+                        continue;
+                    }
+                    std::vector<float> expected;
+                    const auto token = static_cast<std::int64_t>(down ? c : c / std::size_t(used));
+                    for (std::int64_t r = 0; r < outputs; ++r) {
+                        expected.push_back(cpu::reference::dot(weights[expert]->here.matrix, r, x.activations.storage(), token));
+                    }
+                    QCOMPARE(difference(own, expected), QByteArray());
+                }
+            }
+        }
     }
 
     void choicesAreSorted() {

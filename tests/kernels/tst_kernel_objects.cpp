@@ -23,6 +23,8 @@ struct Limit {
 constexpr Limit usual = {"", "", 0, "registers are what a thread has"};
 constexpr Limit limits[] = {
     {"headroom_product_rows", "gfx", 96, "small arrays with a variable index"},
+    {"headroom_product_tiles_", "gfx", 64, "a few values of the staging, kept while tiles are multiplied"},
+    {"headroom_experts_tiles_", "gfx", 64, "the same"},
 };
 // Scalar registers in lanes of vector registers: two instructions where such a value is used, and no memory. Eight vector registers have room
 // for so many.

@@ -37,7 +37,7 @@ private slots:
         for (const std::int64_t cols : widths(type, device.emulated())) {
             const std::int64_t rows = device.emulated() ? 37 : 1501;
             const Weights w(device, type, rows, cols, random);
-            const Rows x(device, random.values(cols), 1, cols);
+            Rows x(device, random.values(cols), 1, cols);
             const auto bias = random.values(rows), before = random.values(rows);
             const Array<float> there_bias(device, bias), y(device, before);
             ProductArguments arguments = {.targets = {{w.matrix(), there_bias.data(), y.data(), static_cast<std::int32_t>(rows), 1}},
@@ -68,7 +68,7 @@ private slots:
             const std::int64_t cols = all[static_cast<std::size_t>(tokens) % all.size()];
             const std::int64_t rows = device.emulated() ? 11 : 333;
             const Weights w(device, type, rows, cols, random);
-            const Rows x(device, random.values(tokens * cols), tokens, cols);
+            Rows x(device, random.values(tokens * cols), tokens, cols);
             const std::int64_t stride = rows + 3;
             const Array<float> y(device, static_cast<std::size_t>(tokens * stride));
             REQUIRE(kernels::product_rows(device.queue(), {.targets = {{w.matrix(), nullptr, y.data(), static_cast<std::int32_t>(stride), 0}},
@@ -90,6 +90,39 @@ private slots:
         }
     }
 
+    void tilesAreTheCpus_data() { aRowIsTheCpus_data(); }
+    void tilesAreTheCpus() {
+        QFETCH(int, layout);
+        auto& device = KernelDevice::chosen();
+        const Layout& type = layouts()[static_cast<std::size_t>(layout)];
+        QCOMPARE(kernels::has_tiles(type.type), type.elements > 1);
+        if (type.elements == 1) return;
+        Random random(static_cast<std::uint64_t>(layout) + 200);
+        auto all = widths(type, device.emulated());
+        all.push_back(2048 + type.elements);
+        for (const std::int64_t tokens : device.emulated() ? std::vector<std::int64_t>{5, 70} : std::vector<std::int64_t>{1, 31, 64, 65, 500}) {
+            for (const std::int64_t cols : all) {
+                const std::int64_t rows = device.emulated() ? 67 : 259, stride = rows + 3;
+                const Weights w(device, type, rows, cols, random);
+                Rows x(device, random.values(tokens * cols), tokens, cols);
+                const auto bias = random.values(rows), before = random.values(tokens * stride);
+                const Array<float> there_bias(device, bias), y(device, before);
+                REQUIRE(kernels::product_tiles(device.queue(), {{w.matrix(), there_bias.data(), y.data(), static_cast<std::int32_t>(stride), 1},
+                                                                type.elements == 256 ? x.groups_256() : x.groups_32(),
+                                                                static_cast<std::int32_t>(tokens)}));
+                const auto products = x.product(w.here.matrix);
+                auto expected = before;
+                for (std::int64_t t = 0; t < tokens; ++t) {
+                    for (std::int64_t r = 0; r < rows; ++r) {
+                        float& value = expected[static_cast<std::size_t>(t * stride + r)];
+                        value = value + (products[static_cast<std::size_t>(t * rows + r)] + bias[static_cast<std::size_t>(r)]);
+                    }
+                }
+                QCOMPARE(difference(y.read(), expected), QByteArray());
+            }
+        }
+    }
+
     // q, k and v: three types in one launch, after a norm.
     void typesMixBehindANorm() {
         auto& device = KernelDevice::chosen();
@@ -105,7 +138,7 @@ private slots:
             const float epsilon = 1e-6F;
             std::vector<float> normed(values.size());
             cpu::reference::rms_norm(values.data(), cols, weight.data(), epsilon, normed.data());
-            const Rows x(device, normed, 1, cols);
+            Rows x(device, normed, 1, cols);
             const Array<float> there_x(device, values), there_weight(device, weight);
             const Array<float> y[3] = {{device, 20}, {device, 5}, {device, 6}};
             ProductArguments arguments = {.targets = {},
@@ -134,7 +167,7 @@ private slots:
                 const std::int64_t cols = 512, rows = 13;
                 const Weights gate(device, all[static_cast<std::size_t>(gate_type)], rows, cols, random);
                 const Weights up(device, all[static_cast<std::size_t>(up_type)], rows, cols, random);
-                const Rows x(device, random.values(tokens * cols), tokens, cols);
+                Rows x(device, random.values(tokens * cols), tokens, cols);
                 const Array<float> y(device, static_cast<std::size_t>(tokens * rows));
                 const ProductArguments arguments = {
                     .targets = {{gate.matrix(), nullptr, y.data(), static_cast<std::int32_t>(rows), 0}, {up.matrix(), nullptr, nullptr, 0, 0}},

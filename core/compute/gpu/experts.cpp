@@ -58,8 +58,11 @@ Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments) {
             return queue.kernels.launch(*special, {blocks}, {wide_block(queue)}, row_bytes(static_cast<unsigned>(shape.width)), queue.stream, arguments);
         }
     }
-    const unsigned blocks = blocks_for(queue, units, threads / 32, 3);
-    return queue.kernels.launch(Kernel::experts_gate_up, {blocks}, {threads}, 0, queue.stream, arguments);
+    const auto choices = static_cast<unsigned>(arguments.tokens * shape.used);
+    // Three blocks to a multiprocessor, dealt evenly to the choices.
+    const unsigned of_choice = std::max(1U, 3 * multiprocessors(queue) / choices);
+    const unsigned blocks = std::min(of_choice, (static_cast<unsigned>(shape.hidden) + threads / 32 - 1) / (threads / 32));
+    return queue.kernels.launch(Kernel::experts_gate_up, {blocks, choices}, {threads}, 0, queue.stream, arguments);
 }
 
 Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments) {

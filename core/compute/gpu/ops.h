@@ -25,6 +25,8 @@ struct Queue {
 // products.cpp
 [[nodiscard]] Result<> product_row(Queue queue, const ProductArguments& arguments);
 [[nodiscard]] Result<> product_rows(Queue queue, const ProductArguments& arguments);
+
+// tiles.cpp
 // arguments.target.w.type selects the kernel.
 [[nodiscard]] Result<> product_tiles(Queue queue, const ProductTilesArguments& arguments);
 // Whether product_tiles and experts_tiles take matrices of this type (all quantized ones).

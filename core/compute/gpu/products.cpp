@@ -5,10 +5,9 @@
 namespace headroom::kernels {
 namespace {
 
-constexpr unsigned row_threads = 512;
 constexpr unsigned rows_threads = 256;
 
-// Pairs of rows, as find_unit of products.cu counts them.
+// Pairs of rows, as products.cu deals them.
 std::int64_t units(const ProductArguments& arguments) {
     if (arguments.swiglu) return arguments.targets[0].w.rows;
     std::int64_t count = 0;
@@ -73,8 +72,9 @@ Result<> product_row(Queue queue, const ProductArguments& arguments) {
     if ((arguments.forms & kFormFloats) && arguments.norm) shared += round_up(n * 4);
     if (arguments.forms & kForm256) shared += quantized_bytes(n, 256);
     if (arguments.forms & kForm32) shared += quantized_bytes(n, 32);
-    const unsigned blocks = blocks_for(queue, units(arguments), row_threads / 32, 2);
-    return queue.kernels.launch(Kernel::product_row, {blocks}, {row_threads}, shared, queue.stream, arguments);
+    const unsigned threads = queue.kernels.device().architecture.starts_with("gfx") ? kProductRowThreadsHip : kProductRowThreads;
+    const unsigned blocks = blocks_for(queue, units(arguments), threads / 32, 1);
+    return queue.kernels.launch(Kernel::product_row, {blocks}, {threads}, shared, queue.stream, arguments);
 }
 
 Result<> product_rows(Queue queue, const ProductArguments& arguments) {
