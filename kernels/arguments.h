@@ -287,11 +287,11 @@ struct AttentionArguments {
     Places places;
     std::int32_t max_chunks;  // no token sees more chunks than this
     float* partials;          // room for tokens * heads * max_chunks * (head_dim_v + 2), aligned to 16 bytes
-    std::int32_t stages = 0;  // tiles in shared memory, 2 to 8 (attention_prefill_WIDTH: 2 or 3); the launch sets it
+    std::int32_t stages = 0;  // tiles in shared memory: 3, 5 or 8; the launch sets it
 };
 
 // A block of attention_prefill has the query heads of a KV head of kPrefillRows / (heads / kv_heads) neighbouring tokens. On matrix units it
-// has a warp for each 16 such rows, and `stages` tiles each of K and V, of kPrefillKeys keys.
+// has a warp for each 16 such rows, and takes the keys in tiles of kPrefillKeys.
 inline constexpr std::int32_t kPrefillRows = 128;
 template <int kWidth>
 inline constexpr std::int32_t kPrefillKeys = kWidth > 128 ? 16 : 64;

@@ -84,7 +84,7 @@ struct Stream {
     int rows;   // of a tile
     int first;  // row of the first tile
     int tiles;  // of K, and of V
-    int stages;
+    int stages; // 3, 5 or 8
     int at = 0, at_stage = 0;
 
     HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int begin, int end, int most_stages)
@@ -93,31 +93,30 @@ struct Stream {
         rows = wider <= 64 ? 128 : wider <= 128 ? 64 : 32;
         first = begin / rows * rows;
         tiles = (end - 1) / rows - begin / rows + 1;
+        k += first * width;
+        v += first * width_v;
         for (int i = 0; i < stages - 1; ++i) start(i, i);
     }
     HR_DEVICE static std::uint16_t* stage(int number) { return reinterpret_cast<std::uint16_t*>(dynamic_shared()) + number * kStageHalves; }
     HR_DEVICE void start(int tile, int to_stage) const {
         if (tile < 2 * tiles) {
-            const bool is_k = tile < tiles;
-            const int columns = is_k ? width : width_v, row = first + (is_k ? tile : tile - tiles) * rows;
-            const std::uint16_t* from = (is_k ? k : v) + row * columns;
-            std::uint16_t* to = stage(to_stage);
-#pragma unroll 4
-            for (int i = thread() * 8; i < rows * columns; i += kBlock * 8) start_copy(to + i, from + i, true);
+            const int count = rows * (tile < tiles ? width : width_v);  // the rows lie one after another
+            const std::uint16_t* from = (tile < tiles ? k + tile * count : v + (tile - tiles) * count) + thread() * 8;
+            std::uint16_t* to = stage(to_stage) + thread() * 8;
+            if (count == kStageHalves) {
+                HR_UNROLL
+                for (int i = 0; i < kStageHalves; i += kBlock * 8) start_copy(to + i, from + i, true);
+            } else {
+                for (int i = 0; i + thread() * 8 < count; i += kBlock * 8) start_copy(to + i, from + i, true);
+            }
         }
         close_copies();
     }
     // The next tile, for the whole block; the one before may be overwritten.
     HR_DEVICE const std::uint16_t* next() {
-        switch (stages) {
-            case 2: wait_for_copies<0>(); break;
-            case 3: wait_for_copies<1>(); break;
-            case 4: wait_for_copies<2>(); break;
-            case 5: wait_for_copies<3>(); break;
-            case 6: wait_for_copies<4>(); break;
-            case 7: wait_for_copies<5>(); break;
-            default: wait_for_copies<6>(); break;
-        }
+        if (stages == 3) wait_for_copies<1>();
+        else if (stages == 5) wait_for_copies<3>();
+        else wait_for_copies<6>();
         sync();
         const int here = at_stage;
         start(at + stages - 1, here == 0 ? stages - 1 : here - 1);
@@ -127,23 +126,26 @@ struct Stream {
     }
 };
 
-// scores[h][i] of `heads` heads (q: [heads, width]) and the positions i of [begin, end), from all K tiles of the stream. A warp has H heads,
+// scores[h][i] of `heads` heads and the positions i of [begin, end), from all K tiles of the stream. The queries are where the scores will be,
+// [heads, kPage], copied before the first tile. A warp has H heads,
 // and every warp has some. J: width / 32; or more, where kExact is false: the elements too many count as zero and change nothing.
 template <int H, int J, bool kExact>
-HR_DEVICE void score(Stream& stream, const float* q, int heads, int begin, int end, float scale, float* scores) {
+HR_DEVICE void score(Stream& stream, int heads, int begin, int end, float scale, float* scores) {
     constexpr int P = kPositions<H>;
     const int sets = (heads + H - 1) / H, per_set = threads() / kWarp / sets;  // warps
     const int head = warp() % sets * H, group = warp() / sets;
     const int turn = lane() / (kWarp / H), width = kExact ? 32 * J : stream.width;
+    const std::uint16_t* tile = stream.next();
     float queries[H][J];
     HR_UNROLL
     for (int s = 0; s < H; ++s) {
         const int h = head + (s ^ turn);
         HR_UNROLL
-        for (int j = 0; j < J; ++j) queries[s][j] = h < heads && (kExact || 32 * j < width) ? q[h * width + 32 * j + lane()] : 0.0F;
+        for (int j = 0; j < J; ++j) queries[s][j] = h < heads && (kExact || 32 * j < width) ? scores[h * kPage + 32 * j + lane()] : 0.0F;
     }
+    sync();
     for (int number = 0; number < stream.tiles; ++number) {
-        const std::uint16_t* tile = stream.next();
+        if (number > 0) tile = stream.next();
         const int first = stream.first + number * stream.rows;
         for (int row = group < per_set ? group * P : stream.rows; row < stream.rows; row += per_set * P) {
             if (first + row + P <= begin || first + row >= end) continue;
@@ -174,12 +176,12 @@ HR_DEVICE void score(Stream& stream, const float* q, int heads, int begin, int e
 }
 
 template <int H>
-HR_DEVICE void score(Stream& stream, const float* q, int heads, int begin, int end, float scale, float* scores) {
+HR_DEVICE void score(Stream& stream, int heads, int begin, int end, float scale, float* scores) {
     constexpr int kFew = H < 2 ? H : 2;  // so that the queries of wide heads fit the registers
-    if (stream.width == 64) return score<H, 2, true>(stream, q, heads, begin, end, scale, scores);
-    if (stream.width == 128) return score<H, 4, true>(stream, q, heads, begin, end, scale, scores);
-    if (stream.width == 256) return score<kFew, 8, true>(stream, q, heads, begin, end, scale, scores);
-    score<kFew, 8, false>(stream, q, heads, begin, end, scale, scores);
+    if (stream.width == 64) return score<H, 2, true>(stream, heads, begin, end, scale, scores);
+    if (stream.width == 128) return score<H, 4, true>(stream, heads, begin, end, scale, scores);
+    if (stream.width == 256) return score<kFew, 8, true>(stream, heads, begin, end, scale, scores);
+    score<kFew, 8, false>(stream, heads, begin, end, scale, scores);
 }
 
 // ---- Values ----
@@ -200,23 +202,18 @@ struct alignas(4 * N) Floats {
     float x[N];
 };
 
-// What a thread has of a chunk's output: D neighbouring elements of N heads; and again, in each of the sets of kSetWidth elements.
-template <int D, int N, int kSets>
+// What a thread has of a chunk's output: D neighbouring elements of N heads.
+template <int D, int N>
 struct Share {
-    static constexpr int kSetWidth = kMostWidth / kSets;
-    int head = 0;  // the first of N
-    int first = 0;
-    int width = 0;
+    int head = 0;     // the first of N
+    int element = 0;  // the first of D
     bool some = false;
 
-    HR_DEVICE Share(int heads, int whole_width) : width(whole_width) {
-        const int across = (width < kSetWidth ? width : kSetWidth) / D;
-        head = thread() / across * N;
-        first = thread() % across * D;
+    HR_DEVICE Share(int heads, int width) {
+        head = thread() / (width / D) * N;
+        element = thread() % (width / D) * D;
         some = head < heads;
     }
-    HR_DEVICE int element(int set) const { return first + set * kSetWidth; }  // the first of D
-    HR_DEVICE bool has(int set) const { return some && element(set) < width; }
 };
 
 // o[n][d] += weights[n][i] * v[i][d] for the rows i of [begin, end), ascending. weights: [N, kPage], v: at the thread's first element. W: the
@@ -331,20 +328,20 @@ struct Visible {
 // that it sees, and the output is finished; else there is one page, and its part of the output goes to the partials. HB: `heads` or more.
 template <int HB>
 HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to, bool whole) {
-    constexpr int D = HB == 1 ? 1 : 2, N = HB <= 2 ? 1 : 2;
-    constexpr int kSets = HB == 8 ? 2 : 1;
-    using Part = Share<D, N, kSets>;
+    constexpr int D = HB == 1 ? 1 : HB <= 4 ? 2 : 4, N = HB / D;
     __shared__ State state;
     float* scores = reinterpret_cast<float*>(dynamic_shared() + a.stages * kernels::kStageBytes);  // [HB, kPage], then weights
     const int width = a.pool.head_dim, width_v = a.pool.head_dim_v;
     const std::int64_t row = static_cast<std::int64_t>(token) * a.heads + head;
-    const Part share(heads, width_v);
-    float out[kSets][N][D] = {};
+    const Share<D, N> share(heads, width_v);
+    float out[N][D] = {};
     for (int number = from; number < to; ++number) {
         const int begin = visible.begin(number), end = visible.end(number);
+        for (int i = thread() * 4; i < heads * width; i += kBlock * 4) start_copy(scores + i / width * kPage + i % width, a.q + row * width + i, true);
+        close_copies();
         Stream stream(a.pool, page_of(a.places, token, number), kv_head, begin, end, a.stages);
-        score<HB>(stream, a.q + row * width, heads, begin, end, a.scale, scores);
-        float o[kSets][N][D] = {};
+        score<HB>(stream, heads, begin, end, a.scale, scores);
+        float o[N][D] = {};
         for (int tile = 0; tile < stream.tiles; ++tile) {
             const std::uint16_t* v = stream.next();
             if (tile == 0) {
@@ -354,44 +351,33 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
             const int first = stream.first + tile * stream.rows;
             const int from_row = begin > first ? begin - first : 0, to_row = end - first < stream.rows ? end - first : stream.rows;
             const float* weights = scores + share.head * kPage + first;
-            HR_UNROLL
-            for (int set = 0; set < kSets; ++set) {
-                if (!share.has(set)) continue;
-                const std::uint16_t* mine = v + share.element(set);
-                if (width_v == 128 && set == 0) add_values<D, N, 128>(mine, width_v, from_row, to_row, weights, o[set]);
-                else add_values<D, N, 0>(mine, width_v, from_row, to_row, weights, o[set]);
-            }
+            if (!share.some) continue;
+            if (width_v == 128) add_values<D, N, 128>(v + share.element, width_v, from_row, to_row, weights, o);
+            else add_values<D, N, 0>(v + share.element, width_v, from_row, to_row, weights, o);
         }
         if (share.some) {
             HR_UNROLL
             for (int n = 0; n < N; ++n) {
                 const float old_factor = state.old_factor[share.head + n], new_factor = state.new_factor[share.head + n];
                 HR_UNROLL
-                for (int i = 0; i < kSets * D; ++i) {
-                    float& whole_out = out[i / D][n][i % D];
-                    const float page_out = o[i / D][n][i % D];
-                    whole_out = number == from ? page_out : fma(whole_out, old_factor, page_out * new_factor);
-                }
+                for (int d = 0; d < D; ++d) out[n][d] = number == from ? o[n][d] : fma(out[n][d], old_factor, o[n][d] * new_factor);
             }
         }
         if (number + 1 < to) sync();  // everyone is done with the page before the next one comes
     }
+    if (!share.some) return;
     const Partials partials(a);
     const int chunk = from - visible.first_page();
     HR_UNROLL
     for (int n = 0; n < N; ++n) {
         const int h = share.head + n;
         if (h >= heads) continue;
-        float* to_row = whole ? a.out + (row + h) * width_v : partials.output(row + h, chunk);
+        Floats<D> result;
         HR_UNROLL
-        for (int set = 0; set < kSets; ++set) {
-            if (!share.has(set)) continue;
-            Floats<D> result;
-            HR_UNROLL
-            for (int d = 0; d < D; ++d) result.x[d] = whole ? out[set][n][d] / state.sum[h] : out[set][n][d];
-            *reinterpret_cast<Floats<D>*>(to_row + share.element(set)) = result;
-        }
-        if (!whole && share.first == 0) {
+        for (int d = 0; d < D; ++d) result.x[d] = whole ? out[n][d] / state.sum[h] : out[n][d];
+        float* to_row = whole ? a.out + (row + h) * width_v : partials.output(row + h, chunk);
+        *reinterpret_cast<Floats<D>*>(to_row + share.element) = result;
+        if (!whole && share.element == 0) {
             partials.largest_and_sum(row + h, chunk)[0] = state.largest[h];
             partials.largest_and_sum(row + h, chunk)[1] = state.sum[h];
         }
@@ -516,13 +502,16 @@ HR_KERNEL(attention_combine, AttentionArguments, kMostWidth) {
     if (chunks == 1) return;  // attention_rows has finished it
     const Partials partials(a);
     const std::int64_t row = static_cast<std::int64_t>(token) * a.heads + head;
-    const float* outputs = partials.output(row, 0) + thread();
+    const float* outputs = partials.output(row, 0) + thread();  // of the next chunks to be loaded
     float ahead[kAhead];
-    const auto load = [&](int first) {
+    const auto load = [&](int count) {
         HR_UNROLL
-        for (int i = 0; i < kAhead; ++i) ahead[i] = first + i < chunks ? outputs[static_cast<std::int64_t>(first + i) * width] : 0.0F;
+        for (int i = 0; i < kAhead; ++i) {
+            if (i < count) ahead[i] = outputs[i * width];
+        }
+        outputs += kAhead * width;
     };
-    load(0);
+    load(chunks);
     float largest = bits_to_float(0xff800000U);  // in warp 0: over the chunks so far
     float out = -0.0F, sum = 0;                  // the first factor is 0, and 0 * -0 + x is x for every x
     for (int first = 0; first < chunks; first += kAtOnce) {
@@ -545,7 +534,7 @@ HR_KERNEL(attention_combine, AttentionArguments, kMostWidth) {
             float o[kAhead];
             HR_UNROLL
             for (int i = 0; i < kAhead; ++i) o[i] = ahead[i];
-            load(at + kAhead);
+            load(chunks - at - kAhead);
             HR_UNROLL
             for (int i = 0; i < kAhead; ++i) {
                 if (at + i < chunks) {
@@ -574,7 +563,7 @@ HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
 }
 
 // The same on matrix units, for heads of one width: a block has 128 rows (tokens and the query heads of its KV head), a warp 16 of them; all
-// walk over the keys in tiles, two or three of which are in shared memory: one that is used and those that arrive. The softmax is kept up to date from
+// walk over the keys in tiles, two of which are in shared memory: one that is used and one that arrives. The softmax is kept up to date from
 // tile to tile. Queries and weights are rounded to halves, sums are floats.
 #if defined(HR_HALF_TILES)
 template <int W>
@@ -582,8 +571,9 @@ HR_DEVICE void prefill(const AttentionArguments& a) {
     constexpr int kTile = kernels::kPrefillKeys<W>;           // keys
     constexpr int kStride = W + 8;                            // halves from row to row in shared memory: no two of 8 rows in the same banks
     constexpr int kChunks = W / 8;                            // of 16 bytes in a row
+    constexpr int kFragments = W > 128 ? 2 : 3;               // tiles of the second factor in registers
     constexpr float kLog2E = 1.44269504F;
-    std::uint16_t* tiles = reinterpret_cast<std::uint16_t*>(dynamic_shared());  // [stages][K, V][kTile][kStride]
+    std::uint16_t* tiles = reinterpret_cast<std::uint16_t*>(dynamic_shared());  // [2][K, V][kTile][kStride]
     const int group = a.heads / a.pool.kv_heads, kv_head = block_y();
     const int tokens = kernels::kPrefillRows / group;
     const int first_token = (grid_x() - 1 - block_x()) * tokens;  // the last tokens see the most: they go first
@@ -625,40 +615,41 @@ HR_DEVICE void prefill(const AttentionArguments& a) {
             start_copy(to + r * kStride + c * 8, k + r * W + c * 8, there);
             start_copy(to + (kTile + r) * kStride + c * 8, v + r * W + c * 8, there);
         }
+        close_copies();
     };
     const auto page_for = [&](int key) { return key <= highest ? page_of(a.places, first_token, key / kPage) : 0; };
 
     float out[W / 8][4] = {};
     float largest[2] = {-infinity, -infinity}, sum[2] = {0, 0};  // the sum: of the lane's own columns
     const float factor = a.scale * kLog2E;
-    for (int i = 0; i < a.stages - 1; ++i) {
-        if (begin + i * kTile <= highest) start_tile(begin + i * kTile, page_for(begin + i * kTile), i);
-        close_copies();
-    }
-    const int ahead = (a.stages - 1) * kTile;
-    int next_page = page_for(begin + ahead);
+    start_tile(begin, page_for(begin), 0);
+    int next_page = page_for(begin + kTile);
     int stage = 0;
-    for (int key = begin; key <= highest; key += kTile, stage = stage + 1 == a.stages ? 0 : stage + 1) {
-        if (a.stages == 3) wait_for_copies<1>();
-        else wait_for_copies<0>();
+    for (int key = begin; key <= highest; key += kTile, stage ^= 1) {
+        wait_for_copies<0>();
         sync();
-        if (key + ahead <= highest) {
-            start_tile(key + ahead, next_page, stage == 0 ? a.stages - 1 : stage - 1);
-            next_page = page_for(key + ahead + kTile);
+        if (key + kTile <= highest) {
+            start_tile(key + kTile, next_page, stage ^ 1);
+            next_page = page_for(key + 2 * kTile);
         }
-        close_copies();
         const std::uint16_t* k = tiles + stage * 2 * kTile * kStride;
         const std::uint16_t* v = k + kTile * kStride;
 
+        // Tiles of K are loaded a few products ahead of their use, those of V below too.
         float s[kTile / 8][4] = {};
-        HR_UNROLL
-        for (int step = 0; step < W / 16; ++step) {
+        {
+            constexpr int kPairs = kTile / 16, kAll = W / 16 * kPairs;
+            const std::uint16_t* mine = k + (lane() / 16 * 8 + lane() % 8) * kStride + lane() / 8 % 2 * 8;
+            std::uint32_t b[kFragments][4];
+            const auto load = [&](int i) { load_tiles(mine + i % kPairs * 16 * kStride + i / kPairs * 16, b[i % kFragments]); };
             HR_UNROLL
-            for (int n = 0; n < kTile / 16; ++n) {
-                std::uint32_t b[4];
-                load_tiles(k + (n * 16 + lane() / 16 * 8 + lane() % 8) * kStride + step * 16 + lane() / 8 % 2 * 8, b);
-                multiply_add(q[step], b[0], b[1], s[2 * n]);
-                multiply_add(q[step], b[2], b[3], s[2 * n + 1]);
+            for (int i = 0; i < kFragments - 1; ++i) load(i);
+            HR_UNROLL
+            for (int i = 0; i < kAll; ++i) {
+                if (i + kFragments - 1 < kAll) load(i + kFragments - 1);
+                const std::uint32_t(&now)[4] = b[i % kFragments];
+                multiply_add(q[i / kPairs], now[0], now[1], s[i % kPairs * 2]);
+                multiply_add(q[i / kPairs], now[2], now[3], s[i % kPairs * 2 + 1]);
             }
         }
         if (key + kTile - 1 > lowest || (a.window > 0 && key <= highest - a.window)) {
@@ -688,23 +679,32 @@ HR_DEVICE void prefill(const AttentionArguments& a) {
                 s[n][2 * r + 1] = fast_exp2(fma(s[n][2 * r + 1], factor, -shift));
                 sum[r] = sum[r] + (s[n][2 * r] + s[n][2 * r + 1]);
             }
-            if (!any_lane(kept != 1.0F)) continue;  // after the first tiles the largest score seldom changes
             HR_UNROLL
             for (int n = 0; n < W / 8; ++n) {
                 out[n][2 * r] = out[n][2 * r] * kept;
                 out[n][2 * r + 1] = out[n][2 * r + 1] * kept;
             }
         }
-        HR_UNROLL
-        for (int step = 0; step < kTile / 16; ++step) {
-            const std::uint32_t p[4] = {pack_halves(s[2 * step][0], s[2 * step][1]), pack_halves(s[2 * step][2], s[2 * step][3]),
-                                        pack_halves(s[2 * step + 1][0], s[2 * step + 1][1]), pack_halves(s[2 * step + 1][2], s[2 * step + 1][3])};
+        {
+            constexpr int kPairs = W / 16, kAll = kTile / 16 * kPairs;
+            const std::uint16_t* mine = v + lane() % 16 * kStride + lane() / 16 * 8;
+            std::uint32_t b[kFragments][4], p[4];
+            const auto load = [&](int i) { load_tiles_turned(mine + i / kPairs * 16 * kStride + i % kPairs * 16, b[i % kFragments]); };
             HR_UNROLL
-            for (int n = 0; n < W / 16; ++n) {
-                std::uint32_t b[4];
-                load_tiles_turned(v + (step * 16 + lane() % 16) * kStride + n * 16 + lane() / 16 * 8, b);
-                multiply_add(p, b[0], b[1], out[2 * n]);
-                multiply_add(p, b[2], b[3], out[2 * n + 1]);
+            for (int i = 0; i < kFragments - 1; ++i) load(i);
+            HR_UNROLL
+            for (int i = 0; i < kAll; ++i) {
+                if (i + kFragments - 1 < kAll) load(i + kFragments - 1);
+                if (i % kPairs == 0) {
+                    HR_UNROLL
+                    for (int part = 0; part < 4; ++part) {
+                        const float(&two)[4] = s[i / kPairs * 2 + part / 2];
+                        p[part] = pack_halves(two[part % 2 * 2], two[part % 2 * 2 + 1]);
+                    }
+                }
+                const std::uint32_t(&now)[4] = b[i % kFragments];
+                multiply_add(p, now[0], now[1], out[i % kPairs * 2]);
+                multiply_add(p, now[2], now[3], out[i % kPairs * 2 + 1]);
             }
         }
     }

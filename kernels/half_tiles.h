@@ -34,9 +34,6 @@ HR_DEVICE void multiply_add(const std::uint32_t (&a)[4], std::uint32_t b0, std::
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Whether it is true in any lane of the warp.
-HR_DEVICE bool any_lane(bool value) { return __any_sync(~0U, value) != 0; }
-
 // Two floats as halves, `low` in the low bits.
 HR_DEVICE std::uint32_t pack_halves(float low, float high) {
     std::uint32_t packed;

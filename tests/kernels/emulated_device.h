@@ -137,12 +137,6 @@ inline void multiply_add(const std::uint32_t (&a)[4], std::uint32_t b0, std::uin
         }
     }
 }
-inline bool any_lane(bool value, Site at = Site::current()) {
-    const auto values = emulated::lanes(value, at);
-    bool any = false;
-    for (int lane = 0; lane < 32; ++lane) any |= values[lane];
-    return any;
-}
 inline std::uint32_t pack_halves(float low, float high) { return float_to_half(low) | static_cast<std::uint32_t>(float_to_half(high)) << 16; }
 float fast_exp2(float x);
 

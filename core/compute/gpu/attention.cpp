@@ -12,12 +12,12 @@ constexpr unsigned threads = 256;
 constexpr int score_bytes(int at_once) { return at_once * 256 * 4; }
 constexpr unsigned shared_bytes(int stages, int at_once) { return static_cast<unsigned>(stages * kStageBytes + score_bytes(at_once)); }
 
-// How many tiles may be on the way: as many as the blocks of a multiprocessor have room for.
+// How many tiles a block keeps: few where a multiprocessor has two blocks, else as many as there is room for.
 int stages_for(unsigned shared_limit, int at_once, bool one_block) {
-    constexpr int reserved = 2048;  // by the driver, and for the kernel's own variables
-    const auto fit = [&](int bytes) { return std::min(8, (bytes - reserved - score_bytes(at_once)) / kStageBytes); };
-    const int limit = static_cast<int>(shared_limit), two = fit(limit / 2);
-    return one_block || two < 3 ? std::max(2, fit(limit)) : two;
+    constexpr unsigned reserved = 2048;  // by the driver, and for the kernel's own variables
+    const auto fits = [&](unsigned blocks, int stages) { return blocks * (shared_bytes(stages, at_once) + reserved) <= shared_limit; };
+    if (!one_block && fits(2, 3)) return 3;
+    return fits(1, 8) ? 8 : fits(1, 5) ? 5 : 3;
 }
 
 // CUDA's compute capability, as in "sm_90": 90. 0 for other devices.
@@ -85,13 +85,11 @@ Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
     const int group = arguments.heads / arguments.pool.kv_heads;
     const int tokens = kPrefillRows / group;  // of a block
     const gpu::Grid grid{static_cast<unsigned>((arguments.tokens + tokens - 1) / tokens), static_cast<unsigned>(arguments.pool.kv_heads)};
-    AttentionArguments with_stages = arguments;
     const int width = arguments.pool.head_dim;
     if (capability(queue.kernels.device()) >= 80 && width == arguments.pool.head_dim_v) {  // as kernels/half_tiles.h
         const auto on_tiles = [&](Kernel kernel, int keys) {
-            const int stage = 2 * keys * (width + 8) * 2;  // K and V, halves, rows 16 bytes apart
-            with_stages.stages = 3 * stage <= static_cast<int>(queue.kernels.shared_limit()) ? 3 : 2;
-            return queue.kernels.launch(kernel, grid, {threads}, static_cast<unsigned>(with_stages.stages * stage), queue.stream, with_stages);
+            const int bytes = 2 * 2 * keys * (width + 8) * 2;  // two tiles each of K and V, halves, rows 16 bytes apart
+            return queue.kernels.launch(kernel, grid, {threads}, static_cast<unsigned>(bytes), queue.stream, arguments);
         };
         switch (width) {
             case 64: return on_tiles(Kernel::attention_prefill_64, kPrefillKeys<64>);
@@ -101,6 +99,7 @@ Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
             default: break;
         }
     }
+    AttentionArguments with_stages = arguments;
     with_stages.stages = stages_for(queue.kernels.shared_limit(), 4, false);
     return queue.kernels.launch(Kernel::attention_prefill, grid, {threads}, shared_bytes(with_stages.stages, 4), queue.stream, with_stages);
 }
