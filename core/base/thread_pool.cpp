@@ -10,6 +10,7 @@ namespace {
 // About 20-50 microseconds of `pause` on current processors: longer than the gap between two sections of a decode step, short
 // enough that a waiting program costs nothing that a person could notice.
 constexpr int kSpins = 2000;
+constexpr int kPatientSpins = 20 * kSpins;
 
 inline void pause_cpu() noexcept {
 #if defined(__x86_64__)
@@ -32,7 +33,7 @@ ThreadPool::~ThreadPool() {
 }
 
 std::uint32_t ThreadPool::wait_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
-    for (int spin = 0; spin < kSpins; ++spin) {
+    for (int spin = 0; spin < (patient_.load(std::memory_order_relaxed) ? kPatientSpins : kSpins); ++spin) {
         if (const std::uint32_t now = value.load(std::memory_order_acquire); now != old) return now;
         pause_cpu();
     }

@@ -47,6 +47,10 @@ public:
     // Calls task(thread) once on each thread, thread in [0, size()), and returns when all have returned. task must not throw.
     void run(FunctionRef<void(int thread)> task);
 
+    // While patient, workers spin for about a millisecond after a section instead: for sections that come at short intervals with something
+    // else between them (a GPU's share of a layer). Any thread.
+    void set_patient(bool patient) noexcept { patient_.store(patient, std::memory_order_relaxed); }
+
     // Calls body(begin, end, thread) for pieces of [0, count), each of `grain` (the last one less), handed out as threads
     // become free. Which thread gets which piece changes from run to run: results must not depend on it.
     void parallel_for(std::int64_t count, std::int64_t grain, FunctionRef<void(std::int64_t begin, std::int64_t end, int thread)> body);
@@ -63,6 +67,7 @@ private:
     alignas(64) std::atomic<std::uint32_t> running_{0};     // workers that have not finished this section
     alignas(64) std::atomic<std::uint32_t> sleepers_{0};         // threads that sleep or are about to
     alignas(64) std::atomic<bool> stop_{false};
+    std::atomic<bool> patient_{false};
     const FunctionRef<void(int)>* task_ = nullptr;          // written before generation_ moves on
 };
 

@@ -8,6 +8,7 @@ namespace headroom::model {
 namespace {
 
 constexpr std::size_t kReply = kReplyOffset / sizeof(std::uint32_t);
+constexpr auto kBetweenSteps = std::chrono::milliseconds(3);
 constexpr std::uint32_t kAll = 0x7fffffffU;  // more than any number of hand-overs
 
 std::atomic_ref<std::uint32_t> flag(const HandOverMemory& memory, std::size_t which) {
@@ -43,11 +44,12 @@ void MissingExperts::compute(const DeviceMixture& mixture, std::int64_t tokens) 
     }
 }
 
-ExpertWorker::ExpertWorker(ThreadPool& pool, HandOverMemory& memory) : memory_(memory), missing_(pool, memory), thread_([this] { work(); }) {}
+ExpertWorker::ExpertWorker(ThreadPool& pool, HandOverMemory& memory) : pool_(pool), memory_(memory), missing_(pool, memory), thread_([this] { work(); }) {}
 
 ExpertWorker::~ExpertWorker() {
     abandon();
     thread_.join();
+    pool_.set_patient(false);
 }
 
 void ExpertWorker::await(std::span<const DeviceMixture* const> layers, std::int64_t tokens) {
@@ -73,7 +75,13 @@ void ExpertWorker::work() {
         Job job{};
         {
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
+            const auto called = [&] { return stop_ || !jobs_.empty(); };
+            // Between the steps of an answer the pool's threads stay awake: waking them for each layer would cost more than the layer.
+            if (!changed_.wait_for(lock, kBetweenSteps, called)) {
+                pool_.set_patient(false);
+                changed_.wait(lock, called);
+            }
+            pool_.set_patient(true);
             if (stop_) return;
             job = jobs_.front();
             jobs_.pop_front();

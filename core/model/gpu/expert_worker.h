@@ -67,6 +67,7 @@ private:
     };
     void work();
 
+    ThreadPool& pool_;
     HandOverMemory& memory_;
     MissingExperts missing_;
     std::mutex mutex_;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace headroom::model {
 namespace {
@@ -208,7 +210,16 @@ Result<std::int32_t> PartRunner::await_choice() {
     const std::size_t slot = first_choice_;
     first_choice_ = (first_choice_ + 1) % kInFlight;
     --choices_in_flight_;
-    HR_CHECK(driver_.synchronize_event(chosen_[slot].get()));
+    if (worker_) {
+        // The driver's own waiting would take a core from those who compute experts. The next step is enqueued already.
+        for (;;) {
+            HR_TRY(const bool done, driver_.event_done(chosen_[slot].get()));
+            if (done) break;
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
+    } else {
+        HR_CHECK(driver_.synchronize_event(chosen_[slot].get()));
+    }
     return choices_.as<std::int32_t>()[slot];
 }
 
