@@ -1,0 +1,173 @@
+#pragma once
+
+// Attention of many tokens on matrix units.
+
+#include "kernels/half_tiles.h"
+#include "kernels/kv_pool.h"
+
+#if defined(HR_HALF_TILES)
+
+namespace headroom::device {
+
+// For heads of one width: a block has 128 rows (tokens and the query heads of its KV head), a warp 16 of them; all
+// walk over the keys in tiles, two of which are in shared memory: one that is used and one that arrives. The softmax is kept up to date from
+// tile to tile. Queries and weights are rounded to halves, sums are floats.
+template <int W>
+HR_DEVICE void prefill(const AttentionArguments& a) {
+    constexpr int kTile = kernels::kPrefillKeys<W>;           // keys
+    constexpr int kStride = W + 8;                            // halves from row to row in shared memory: no two of 8 rows in the same banks
+    constexpr int kChunks = W / 8;                            // of 16 bytes in a row
+    constexpr int kFragments = W > 128 ? 2 : 3;               // tiles of the second factor in registers
+    constexpr float kLog2E = 1.44269504F;
+    std::uint16_t* tiles = reinterpret_cast<std::uint16_t*>(dynamic_shared());  // [2][K, V][kTile][kStride]
+    const int group = a.heads / a.pool.kv_heads, kv_head = block_y();
+    const int tokens = kernels::kPrefillRows / group;
+    const int first_token = (grid_x() - 1 - block_x()) * tokens;  // the last tokens see the most: they go first
+    const int last_token = first_token + tokens < a.tokens ? first_token + tokens - 1 : a.tokens - 1;
+    const int lowest = a.places.positions[first_token], highest = a.places.positions[last_token];
+    const float infinity = bits_to_float(0x7f800000U);
+
+    // The lane's two rows.
+    int position[2];
+    int row[2];  // of q and out; -1: none
+    HR_UNROLL
+    for (int r = 0; r < 2; ++r) {
+        const int i = warp() * 16 + r * 8 + lane() / 4;
+        const int token = first_token + i / group;
+        const bool some = i < tokens * group && token <= last_token;
+        position[r] = some ? a.places.positions[token] : highest;
+        row[r] = some ? token * a.heads + kv_head * group + i % group : -1;
+    }
+    std::uint32_t q[W / 16][4];
+    HR_UNROLL
+    for (int step = 0; step < W / 16; ++step) {
+        HR_UNROLL
+        for (int part = 0; part < 4; ++part) {
+            const float* from = a.q + static_cast<std::int64_t>(row[part % 2]) * W + step * 16 + part / 2 * 8 + lane() % 4 * 2;
+            q[step][part] = row[part % 2] >= 0 ? pack_halves(from[0], from[1]) : 0U;
+        }
+    }
+
+    const int begin = (a.window > 0 && lowest >= a.window ? lowest - a.window + 1 : 0) / kTile * kTile;
+    const auto start_tile = [&](int key, int page, int stage) {
+        const std::uint16_t* k = keys(a.pool, page, kv_head) + key % kPage * W;
+        const std::uint16_t* v = values(a.pool, page, kv_head) + key % kPage * W;
+        std::uint16_t* to = tiles + stage * 2 * kTile * kStride;
+        HR_UNROLL
+        for (int i = 0; i < kTile * kChunks / kBlock; ++i) {
+            const int chunk = thread() + i * kBlock;
+            const int r = chunk / kChunks, c = chunk % kChunks;
+            const bool there = key + r <= highest;  // what lies behind need not be a number
+            start_copy(to + r * kStride + c * 8, k + r * W + c * 8, there);
+            start_copy(to + (kTile + r) * kStride + c * 8, v + r * W + c * 8, there);
+        }
+        close_copies();
+    };
+    const auto page_for = [&](int key) { return key <= highest ? page_of(a.places, first_token, key / kPage) : 0; };
+
+    float out[W / 8][4] = {};
+    float largest[2] = {-infinity, -infinity}, sum[2] = {0, 0};  // the sum: of the lane's own columns
+    const float factor = a.scale * kLog2E;
+    start_tile(begin, page_for(begin), 0);
+    int next_page = page_for(begin + kTile);
+    int stage = 0;
+    for (int key = begin; key <= highest; key += kTile, stage ^= 1) {
+        wait_for_copies<0>();
+        sync();
+        if (key + kTile <= highest) {
+            start_tile(key + kTile, next_page, stage ^ 1);
+            next_page = page_for(key + 2 * kTile);
+        }
+        const std::uint16_t* k = tiles + stage * 2 * kTile * kStride;
+        const std::uint16_t* v = k + kTile * kStride;
+
+        // Tiles of K are loaded a few products ahead of their use, those of V below too.
+        float s[kTile / 8][4] = {};
+        {
+            constexpr int kPairs = kTile / 16, kAll = W / 16 * kPairs;
+            const std::uint16_t* mine = k + (lane() / 16 * 8 + lane() % 8) * kStride + lane() / 8 % 2 * 8;
+            std::uint32_t b[kFragments][4];
+            const auto load = [&](int i) { load_tiles(mine + i % kPairs * 16 * kStride + i / kPairs * 16, b[i % kFragments]); };
+            HR_UNROLL
+            for (int i = 0; i < kFragments - 1; ++i) load(i);
+            HR_UNROLL
+            for (int i = 0; i < kAll; ++i) {
+                if (i + kFragments - 1 < kAll) load(i + kFragments - 1);
+                const std::uint32_t(&now)[4] = b[i % kFragments];
+                multiply_add(q[i / kPairs], now[0], now[1], s[i % kPairs * 2]);
+                multiply_add(q[i / kPairs], now[2], now[3], s[i % kPairs * 2 + 1]);
+            }
+        }
+        if (key + kTile - 1 > lowest || (a.window > 0 && key <= highest - a.window)) {
+            HR_UNROLL
+            for (int n = 0; n < kTile / 8; ++n) {
+                HR_UNROLL
+                for (int i = 0; i < 4; ++i) {
+                    const int at = key + n * 8 + lane() % 4 * 2 + i % 2, of = position[i / 2];
+                    if (at > of || (a.window > 0 && at <= of - a.window)) s[n][i] = -infinity;
+                }
+            }
+        }
+        HR_UNROLL
+        for (int r = 0; r < 2; ++r) {
+            float now = largest[r];
+            HR_UNROLL
+            for (int n = 0; n < kTile / 8; ++n) now = max_of(now, max_of(s[n][2 * r], s[n][2 * r + 1]));
+            now = max_of(now, shuffle_xor(now, 1));
+            now = max_of(now, shuffle_xor(now, 2));
+            const float shift = now == -infinity ? 0.0F : now * factor;  // a row may see nothing of a tile
+            const float kept = fast_exp2(fma(largest[r], factor, -shift));
+            largest[r] = now;
+            sum[r] = sum[r] * kept;
+            HR_UNROLL
+            for (int n = 0; n < kTile / 8; ++n) {
+                s[n][2 * r] = fast_exp2(fma(s[n][2 * r], factor, -shift));
+                s[n][2 * r + 1] = fast_exp2(fma(s[n][2 * r + 1], factor, -shift));
+                sum[r] = sum[r] + (s[n][2 * r] + s[n][2 * r + 1]);
+            }
+            HR_UNROLL
+            for (int n = 0; n < W / 8; ++n) {
+                out[n][2 * r] = out[n][2 * r] * kept;
+                out[n][2 * r + 1] = out[n][2 * r + 1] * kept;
+            }
+        }
+        {
+            constexpr int kPairs = W / 16, kAll = kTile / 16 * kPairs;
+            const std::uint16_t* mine = v + lane() % 16 * kStride + lane() / 16 * 8;
+            std::uint32_t b[kFragments][4], p[4];
+            const auto load = [&](int i) { load_tiles_turned(mine + i / kPairs * 16 * kStride + i % kPairs * 16, b[i % kFragments]); };
+            HR_UNROLL
+            for (int i = 0; i < kFragments - 1; ++i) load(i);
+            HR_UNROLL
+            for (int i = 0; i < kAll; ++i) {
+                if (i + kFragments - 1 < kAll) load(i + kFragments - 1);
+                if (i % kPairs == 0) {
+                    HR_UNROLL
+                    for (int part = 0; part < 4; ++part) {
+                        const float(&two)[4] = s[i / kPairs * 2 + part / 2];
+                        p[part] = pack_halves(two[part % 2 * 2], two[part % 2 * 2 + 1]);
+                    }
+                }
+                const std::uint32_t(&now)[4] = b[i % kFragments];
+                multiply_add(p, now[0], now[1], out[i % kPairs * 2]);
+                multiply_add(p, now[2], now[3], out[i % kPairs * 2 + 1]);
+            }
+        }
+    }
+    HR_UNROLL
+    for (int r = 0; r < 2; ++r) {
+        float all = sum[r] + shuffle_xor(sum[r], 1);
+        all = all + shuffle_xor(all, 2);
+        if (row[r] < 0) continue;
+        const float inverse = 1.0F / all;
+        HR_UNROLL
+        for (int n = 0; n < W / 8; ++n) {
+            const Floats<2> two = {{out[n][2 * r] * inverse, out[n][2 * r + 1] * inverse}};
+            *reinterpret_cast<Floats<2>*>(a.out + static_cast<std::int64_t>(row[r]) * W + n * 8 + lane() % 4 * 2) = two;
+        }
+    }
+}
+
+}  // namespace headroom::device
+
+#endif
