@@ -79,6 +79,16 @@ private slots:
         QCOMPARE(text("device_step_seen"), QString::fromLatin1(kReason));
     }
 
+    void without_a_counter_the_size_stands() {
+        add_card("cuda:0", "GeForce", DeviceScript::on());
+        open();
+        QTRY_COMPARE(text("device_memory_text"), QStringLiteral("12.0 GiB of VRAM"));
+        fixture_->program->theme().set_mode(Theme::Mode::dark);  // paints the legend's colours anew
+        QCOMPARE(text("device_memory_text"), QStringLiteral("12.0 GiB of VRAM"));
+        fixture_->program->theme().set_mode(Theme::Mode::light);
+        QVERIFY(!fixture_->find("device_memory_bar"));
+    }
+
     void a_new_device_is_tested_once() {
         script().list = {.devices = {DeviceScript::card("cuda:0", "GeForce")}, .explanation = {}};
         script().memory["cuda:0"] = {.total = 12 * GiB, .used = GiB, .free = 11 * GiB, .own = {}};

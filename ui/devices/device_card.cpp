@@ -108,7 +108,7 @@ DeviceCard::DeviceCard(const Theme& theme, const DeviceStatus& status, QWidget* 
     column->addWidget(toggle_, 0, Qt::AlignLeading);
     column->addWidget(steps_);
     connect(&theme, &Theme::changed, this, [this] {
-        if (!memory_text_->isHidden()) memory_text_->setText(memory_->legend());  // its squares have colours
+        if (!memory_->isHidden()) memory_text_->setText(memory_->legend());  // its squares have colours
     });
     set_status(status);
     set_memory(status);
@@ -213,7 +213,6 @@ void DeviceCard::set_memory(const DeviceStatus& status) {
     memory_->setVisible(status.memory.has_value());
     if (status.memory) {
         memory_->set_memory(*status.memory);
-        memory_text_->setTextFormat(Qt::RichText);
         memory_text_->setText(memory_->legend());
     } else {
         memory_text_->setText(tr("%1 of VRAM").arg(text_of(format_bytes(status.device.total_bytes))));

@@ -10,7 +10,6 @@
 #include "ui/theme/icon_button.h"
 
 class QFormLayout;
-class QVBoxLayout;
 
 namespace headroom::ui {
 
