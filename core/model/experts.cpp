@@ -3,16 +3,9 @@
 #include <numeric>
 #include <utility>
 
+#include "core/model/grow.h"
+
 namespace headroom::model {
-namespace {
-
-template <class T>
-void grow(std::vector<T>& buffer, std::int64_t count) {
-    if (buffer.size() < static_cast<std::size_t>(count)) buffer.resize(static_cast<std::size_t>(count));
-}
-
-}  // namespace
-
 unsigned Experts::forms(const MixtureFeedForward& block) noexcept {
     return static_cast<unsigned>(cpu::form_for(block.gate.type)) | static_cast<unsigned>(cpu::form_for(block.up.type));
 }

@@ -5,14 +5,10 @@
 #include <new>
 
 #include "core/base/bytes.h"
+#include "core/model/grow.h"
 
 namespace headroom::model {
 namespace {
-
-template <class T>
-void grow(std::vector<T>& buffer, std::int64_t count) {
-    if (buffer.size() < static_cast<std::size_t>(count)) buffer.resize(static_cast<std::size_t>(count));
-}
 
 // Elements of the scratch buffers for so many tokens: what allocate() makes and what the estimate counts.
 struct ScratchShape {
