@@ -74,10 +74,16 @@ private:
 Result<std::unique_ptr<GpuRunner>> GpuRunner::create(const Options& options) try {
     HR_CHECK(check_shapes(options.transformer));
     std::vector<std::uint64_t> budgets;
+    std::vector<std::shared_ptr<kernels::Kernels>> loaded;
     for (const GpuTarget& target : options.targets) {
         HR_CHECK(target.driver->make_current(target.device.index));
-        // The kernels' own memory counts too: they are loaded before anything is measured, and again (at no cost) for the part.
-        HR_TRY(const auto kernels, kernels::Kernels::load(*target.driver, target.device));
+        // The kernels' own memory counts too: they are loaded before anything is measured.
+        HR_TRY(auto kernels, kernels::Kernels::load(*target.driver, target.device));
+        const auto unload = [driver = target.driver, device = target.device.index](kernels::Kernels* last) {
+            (void)driver->make_current(device);  // whoever lets go last may be at work with another device
+            delete last;
+        };
+        loaded.push_back(std::shared_ptr<kernels::Kernels>(kernels.release(), unload));
         HR_TRY(const gpu::MemoryInfo memory, target.driver->memory_info());
         const std::uint64_t kept = target.reserve_bytes + kDriverShare;
         std::uint64_t budget = memory.free > kept ? memory.free - kept : 0;
@@ -86,7 +92,7 @@ Result<std::unique_ptr<GpuRunner>> GpuRunner::create(const Options& options) try
     }
     for (int attempt = 0; attempt < kMostTries; ++attempt) {
         std::unique_ptr<GpuRunner> runner(new GpuRunner(options));
-        const Result<> placed = runner->place(options, budgets);
+        const Result<> placed = runner->place(options, budgets, loaded);
         if (placed) return runner;
         if (placed.error().kind != ErrorKind::out_of_memory || runner->placement_.parts.empty()) return std::unexpected(placed.error());
         spdlog::info("The model is placed again with less VRAM: {}", placed.error().message);
@@ -97,7 +103,8 @@ Result<std::unique_ptr<GpuRunner>> GpuRunner::create(const Options& options) try
     return fail(ErrorKind::out_of_memory, "There is not enough memory to load the model onto the GPU");
 }
 
-Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t> budgets) {
+Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t> budgets,
+                          std::span<const std::shared_ptr<kernels::Kernels>> loaded) {
     context_ = options.context;
     placement_ = plan_placement(transformer_, budgets, context_);
     if (placement_.parts.empty()) {
@@ -109,10 +116,9 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
     std::uint64_t before = 0;
     for (const DevicePart& part : placement_.parts) {
         const GpuTarget& target = options.targets[part.device];
-        parts_.push_back({.driver = target.driver, .device = target.device.index, .kernels = nullptr, .runner = nullptr});
+        parts_.push_back({.driver = target.driver, .device = target.device.index, .kernels = loaded[part.device], .runner = nullptr});
         Part& made = parts_.back();
         HR_CHECK(made.driver->make_current(made.device));
-        HR_TRY(made.kernels, kernels::Kernels::load(*target.driver, target.device));
         std::uint64_t copied = 0;
         const auto progress = [&](std::uint64_t bytes) {
             copied = bytes;

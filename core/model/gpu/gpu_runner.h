@@ -56,12 +56,14 @@ private:
     struct Part {
         gpu::Driver* driver = nullptr;
         int device = 0;
-        std::unique_ptr<kernels::Kernels> kernels;
+        std::shared_ptr<kernels::Kernels> kernels;
         std::unique_ptr<PartRunner> runner;
     };
 
     explicit GpuRunner(const Options& options) : transformer_(options.transformer), forward_(options.transformer, options.pool), pool_(options.pool) {}
-    [[nodiscard]] Result<> place(const Options& options, std::span<const std::uint64_t> budgets);
+    // loaded: the kernels of each target.
+    [[nodiscard]] Result<> place(const Options& options, std::span<const std::uint64_t> budgets,
+                                 std::span<const std::shared_ptr<kernels::Kernels>> loaded);
     // Runs the batch through all parts; the last one's tail is logits of `rows`.
     [[nodiscard]] Result<> run_parts(PartBatch batch, std::span<const std::int32_t> rows, const std::stop_token& stop);
     [[nodiscard]] Result<> run_few_rows(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
