@@ -16,6 +16,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/sampling.h"
+#include "core/engine/vram.h"
 #include "core/gguf/file.h"
 #include "core/gpu/search_path.h"
 #include "core/text/chat_template.h"
@@ -28,7 +29,10 @@ struct LoadOptions {
     int context = 0;   // positions; 0: the file's, or 4,096 where the file's is larger (see ModelInfo::context)
     int threads = 0;   // 0: physical cores
     std::string device = "auto";                        // "cpu", "auto", or a device's id: "cuda:0", "hip:1"
-    std::optional<std::uint64_t> reserve_bytes{};       // VRAM to leave free on each device; none: a gigabyte
+    std::optional<std::uint64_t> reserve_bytes{};       // VRAM to leave free on each device; none: what was kept for it, else the default
+    std::optional<std::uint64_t> cap_bytes{};           // the most to use of each device; none: what was kept for it, else no limit
+    std::filesystem::path data_folder{};                // where verdicts and wishes are kept (base/paths.h); empty: nothing is kept, no
+                                                        // verdict is known, and so no device is elastic
     gpu::SearchPath drivers = gpu::SearchPath::from_environment();
 };
 
@@ -101,6 +105,8 @@ public:
     [[nodiscard]] const gguf::File& file() const noexcept;
     [[nodiscard]] const text::Tokenizer& tokenizer() const noexcept;
     [[nodiscard]] int threads() const noexcept;
+    // Reserve and cap of its GPUs; null where it runs on the processor alone. May outlive the model: it answers with no devices then.
+    [[nodiscard]] std::shared_ptr<Vram> vram() const noexcept;
 
     // The prompt of a conversation through the file's chat template. context: {"messages": [...], "tools": …}; add_generation_prompt is
     // true unless given. Errors: template_failed; unsupported where the file has no template.

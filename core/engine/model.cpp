@@ -68,6 +68,7 @@ const ModelInfo& Model::info() const noexcept { return state_->info; }
 const gguf::File& Model::file() const noexcept { return state_->file; }
 const text::Tokenizer& Model::tokenizer() const noexcept { return *state_->tokenizer; }
 int Model::threads() const noexcept { return state_->pool.size(); }
+std::shared_ptr<Vram> Model::vram() const noexcept { return state_->vram; }
 
 Result<std::shared_ptr<Model>> Model::load(const LoadOptions& options, const ProgressCallback& progress, std::stop_token stop) try {
     const auto cancelled = [] { return fail(ErrorKind::cancelled, "Loading was cancelled"); };

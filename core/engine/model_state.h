@@ -36,6 +36,7 @@ struct Model::State {
     ThreadPool pool;
     std::vector<std::unique_ptr<gpu::Driver>> drivers;  // of the devices the runner uses
     std::unique_ptr<model::Runner> runner;
+    std::shared_ptr<Vram> vram;  // of the runner's devices
 };
 
 }  // namespace headroom::engine
