@@ -20,6 +20,7 @@
 #include "core/gguf/file.h"
 #include "core/gpu/search_path.h"
 #include "core/text/chat_template.h"
+#include "core/text/constraint.h"
 #include "core/text/tokenizer.h"
 
 namespace headroom::engine {
@@ -104,6 +105,8 @@ public:
     [[nodiscard]] const ModelInfo& info() const noexcept;
     [[nodiscard]] const gguf::File& file() const noexcept;
     [[nodiscard]] const text::Tokenizer& tokenizer() const noexcept;
+    // For text::TokenGrammar; built when first asked for (0.2 s with a large vocabulary), then the same.
+    [[nodiscard]] std::shared_ptr<const text::TokenTrie> token_trie() const;
     [[nodiscard]] int threads() const noexcept;
     // Reserve and cap of its GPUs; null where it runs on the processor alone. May outlive the model: it answers with no devices then.
     [[nodiscard]] std::shared_ptr<Vram> vram() const noexcept;
@@ -129,6 +132,8 @@ struct GenerateRequest {
     std::vector<std::string> stops{};  // end the answer, not part of it
     bool ignore_end = false;           // go on after end tokens (benchmarks)
     bool show_special = false;         // control tokens as text
+    std::vector<TokenId> shown{};      // these control tokens as text in any case (text::shown_tokens)
+    std::shared_ptr<const text::TokenGrammar> grammar{};  // what the answer is held to; not with ignore_end
 };
 
 struct GenerateStats {
