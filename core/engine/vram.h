@@ -41,7 +41,7 @@ struct VramReport {
     std::string device;                  // "cuda:0"
     std::uint64_t number = 0;            // counts the reports of a model, from 1
     VramCause cause = VramCause::request;
-    VramWish wish;                       // in force
+    VramWish wish{};                     // in force
     std::uint64_t reserve_bytes = 0;     // wish.reserve_bytes, or the default
     std::uint64_t free_before = 0;       // on the card, by the driver
     std::uint64_t free_after = 0;
@@ -58,7 +58,7 @@ struct VramReport {
     std::uint64_t kv_bytes = 0;
     bool parked = false;                 // nothing is left on the card
     bool met = true;                     // the reserve is free and the cap is kept
-    std::string limited_by;              // where it is not met, or less was grown than there was room for: a sentence
+    std::string limited_by{};            // where it is not met, or less was grown than there was room for: a sentence
 };
 
 // One sentence: "Gave back 8.0 GiB in 41 ms; 5,310 of 6,144 experts on the card", "Wanted 8.0 GiB free, 6.5 GiB are: the rest is held by
@@ -116,7 +116,7 @@ public:
     virtual Result<> set(std::string_view device, const VramWish& wish, Done done) = 0;
     [[nodiscard]] virtual Result<VramReport> set_and_wait(std::string_view device, const VramWish& wish) = 0;
 
-    // Called with each report, on the watcher's thread, until the returned guard is destroyed.
+    // Called with each report, on the watcher's thread, until the returned guard is destroyed (by another thread than that one).
     using Listener = std::function<void(const VramReport& report)>;
     [[nodiscard]] virtual std::shared_ptr<void> listen(Listener listener) = 0;
 };
