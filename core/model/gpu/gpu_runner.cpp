@@ -106,6 +106,10 @@ Result<std::unique_ptr<GpuRunner>> GpuRunner::create(const Options& options) try
 Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t> budgets,
                           std::span<const std::shared_ptr<kernels::Kernels>> loaded) {
     context_ = options.context;
+    for (std::size_t i = 0; i < budgets.size(); ++i) {
+        const std::optional<vmm::Verdict>& verdict = options.targets[i].verdict;
+        targets_.push_back({.reason = !verdict ? "the device was not tested" : verdict->reason, .budget = budgets[i]});
+    }
     placement_ = plan_placement(transformer_, budgets, context_);
     if (placement_.parts.empty()) {
         return fail(ErrorKind::out_of_memory, "Not one layer of the model fits into the {} of VRAM it may use: it runs on the processor",
@@ -144,6 +148,34 @@ std::uint64_t GpuRunner::device_bytes() const noexcept {
     std::uint64_t bytes = 0;
     for (const Part& part : parts_) bytes += part.runner->bytes();
     return bytes;
+}
+
+residency::Usage GpuRunner::usage(std::size_t device) const {
+    residency::Usage usage;
+    usage.reason = targets_[device].reason;
+    usage.budget_bytes = targets_[device].budget;
+    for (const DevicePart& part : placement_.parts) {
+        if (part.device != device) continue;
+        KvShape kv = transformer_.kv_shape();
+        kv.layers = part.last - part.first;
+        usage.kv_bytes = kv.bytes(placement_.kv_positions);
+        usage.scratch_bytes = Scratch::bytes(transformer_, {.tokens = placement_.chunk, .context = context_, .logits = part.output});
+        usage.weights_bytes = part.bytes - usage.kv_bytes - usage.scratch_bytes;
+        usage.full_bytes = part.bytes;
+        for (std::size_t i = 0; i < part.experts.size(); ++i) {
+            const Layer& layer = transformer_.layers[static_cast<std::size_t>(part.first) + i];
+            const auto* mixture = std::get_if<MixtureFeedForward>(&layer.feed_forward);
+            usage.blocks_are_experts = usage.blocks_are_experts || mixture != nullptr;
+            usage.blocks_resident += mixture != nullptr ? part.experts[i] : 1;
+            usage.blocks_total += mixture != nullptr ? mixture->experts : 1;
+            if (mixture != nullptr) usage.full_bytes += static_cast<std::uint64_t>(mixture->experts - part.experts[i]) * expert_bytes(layer);
+        }
+    }
+    return usage;
+}
+
+Result<residency::ResizeReport> GpuRunner::resize(std::size_t device, std::uint64_t, const std::stop_token&) {
+    return fail(ErrorKind::unsupported, "The memory of this device stays as it was placed: {}", targets_[device].reason);
 }
 
 std::int64_t GpuRunner::most_together() const noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "core/model/gpu/part_runner.h"
 #include "core/model/gpu/placement.h"
 #include "core/model/runner.h"
+#include "core/residency/resize_report.h"
+#include "core/vmm/verdict.h"
 
 namespace headroom::model {
 
@@ -23,6 +26,7 @@ struct GpuTarget {
     gpu::DeviceInfo device;
     std::uint64_t reserve_bytes = 0;   // to leave free for other programs
     std::uint64_t cap_bytes = 0;       // the most to use; 0: no limit
+    std::optional<vmm::Verdict> verdict{};  // nothing: the device was not tested, and its memory is allocated the plain way
 };
 
 class GpuRunner final : public Runner {
@@ -43,6 +47,16 @@ public:
 
     [[nodiscard]] const Placement& placement() const noexcept { return placement_; }
     [[nodiscard]] std::uint64_t device_bytes() const noexcept;  // allocated on all devices
+
+    // What the model holds on a device (an index into Options::targets). Any thread; cheap.
+    [[nodiscard]] residency::Usage usage(std::size_t device) const;
+    // Makes the model hold at most `budget` bytes on a device, and use what there is up to that: gives memory back to the driver, or takes it
+    // and copies blocks there, the hottest first, while steps go on. 0: everything goes, the context too ("park"); steps are then the
+    // processor's, and a later budget brings the device back. Any thread but one that steps; calls for one device follow one another.
+    // superseded: a newer request is waiting, so growing ends with the piece under way (a fraction of a second).
+    // A failure on the way is told in the report (limited_by), and the model goes on with what is there then. Error: unsupported (the
+    // device's verdict is not `on`, with its reason).
+    [[nodiscard]] Result<residency::ResizeReport> resize(std::size_t device, std::uint64_t budget, const std::stop_token& superseded = {});
 
     [[nodiscard]] Result<std::unique_ptr<Sequence>> create_sequence() override;
     [[nodiscard]] std::int64_t max_tokens() const noexcept override { return max_tokens_; }
@@ -77,6 +91,11 @@ private:
     std::int64_t max_tokens_ = 0;
     std::unique_ptr<PagePool> pages_;
     std::vector<Part> parts_;
+    struct Target {
+        std::string reason;  // why it is not elastic
+        std::uint64_t budget = 0;
+    };
+    std::vector<Target> targets_;  // as in Options::targets
 };
 
 }  // namespace headroom::model
