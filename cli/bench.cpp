@@ -89,27 +89,16 @@ struct Figures {
     double together_tps = 0;  // 0: not measured
     double load_seconds = 0;
     engine::ModelInfo info;
+    std::vector<engine::VramDevice> devices;  // after the runs; empty: the processor alone
+    std::vector<engine::VramReport> reports;  // of the change before the runs, where the model was loaded already
     std::string where;
     int threads = 0;
 };
 
-Result<Figures> measure_model(const Program& program, const Options& options, std::optional<std::uint64_t> reserve_mib) {
-    ModelOptions model_options = options.model;
-    model_options.reserve_mib.clear();
-    if (reserve_mib) model_options.reserve_mib.push_back(*reserve_mib);
-    Interrupt interrupt(program.terminal);
-    const auto loading = std::chrono::steady_clock::now();
-    HR_TRY(const auto model, load_model(program, model_options, interrupt));
-    Figures figures;
-    figures.reserve_mib = reserve_mib;
-    figures.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - loading).count();
-    figures.info = model->info();
-    figures.where = where_it_runs(*model);
-    figures.threads = model->threads();
+Result<> measure_speed(const Program& program, const Options& options, const std::shared_ptr<engine::Model>& model, Figures& figures,
+                       std::stop_token stop) {
     HR_TRY(const auto session, engine::Session::create(model));
     const auto prompt = some_tokens(model->tokenizer(), options.prompt);
-
-    const auto stop = interrupt.begin();
     HR_CHECK(measure(*session, prompt, std::min(options.decode, 8), stop));  // warm-up: pages and caches
     for (int i = 0; i < options.repeats; ++i) {
         HR_TRY(const Run run, measure(*session, prompt, options.decode, stop));
@@ -121,35 +110,103 @@ Result<Figures> measure_model(const Program& program, const Options& options, st
     if (options.sessions > 1) {
         HR_TRY(figures.together_tps, measure_together(model, options, stop));
     }
-    interrupt.end();
-    return figures;
+    if (model->vram()) figures.devices = model->vram()->devices();
+    return {};
 }
 
-std::uint64_t vram(const engine::ModelInfo& info) {
+bool is_elastic(const engine::Model& model) {
+    return model.vram() && std::ranges::all_of(model.vram()->devices(), &engine::VramDevice::elastic);
+}
+
+// One run for each reserve: on a loaded model where its devices are elastic, else on one that is loaded anew for each.
+Result<std::vector<Figures>> measure_all(const Program& program, const Options& options) {
+    std::vector<std::optional<std::uint64_t>> reserves(options.model.reserve_mib.begin(), options.model.reserve_mib.end());
+    if (reserves.empty()) reserves.emplace_back();
+    std::vector<Figures> all;
+    std::shared_ptr<engine::Model> model;
+    double load_seconds = 0;
+    Interrupt interrupt(program.terminal);
+    for (const auto& reserve : reserves) {
+        Figures figures;
+        figures.reserve_mib = reserve;
+        if (model && is_elastic(*model)) {
+            for (const engine::VramDevice& device : model->vram()->devices()) {
+                HR_TRY(const auto report, model->vram()->set_and_wait(device.id, {.reserve_bytes = *reserve * MiB, .cap_bytes = {}}));
+                figures.reports.push_back(report);
+            }
+        } else {
+            model.reset();
+            ModelOptions model_options = options.model;
+            model_options.reserve_mib.clear();
+            if (reserve) model_options.reserve_mib.push_back(*reserve);
+            const auto loading = std::chrono::steady_clock::now();
+            HR_TRY(model, load_model(program, model_options, interrupt));
+            load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - loading).count();
+        }
+        figures.load_seconds = load_seconds;
+        figures.info = model->info();
+        figures.where = where_it_runs(*model);
+        figures.threads = model->threads();
+        HR_CHECK(measure_speed(program, options, model, figures, interrupt.begin()));
+        interrupt.end();
+        all.push_back(std::move(figures));
+    }
+    return all;
+}
+
+// What the model held on its devices.
+struct Held {
     std::uint64_t bytes = 0;
-    for (const engine::DeviceUse& use : info.devices) bytes += use.bytes;
-    return bytes / MiB;
+    std::int64_t experts = 0;
+    int layers = 0;
+    double hit_rate = 1;
+};
+Held held(const Figures& figures) {
+    Held held;
+    for (const engine::DeviceUse& use : figures.info.devices) {
+        held.experts += use.experts;
+        held.layers += use.layers;
+        held.bytes += use.bytes;
+    }
+    if (figures.devices.empty()) return held;
+    held.bytes = 0;
+    double rates = 0;
+    std::int64_t blocks = 0;
+    for (const engine::VramDevice& device : figures.devices) {
+        held.bytes += device.own_bytes();
+        rates += device.hit_rate;
+        blocks += device.blocks_resident;
+    }
+    if (figures.info.experts_total > 0) {
+        held.experts = blocks;
+    } else {
+        held.layers = static_cast<int>(blocks);
+    }
+    held.hit_rate = rates / static_cast<double>(figures.devices.size());
+    return held;
 }
 
 Json run_json(const Options& options, const Figures& figures) {
-    std::int64_t experts = 0;
-    int layers = 0;
-    for (const engine::DeviceUse& use : figures.info.devices) {
-        experts += use.experts;
-        layers += use.layers;
-    }
+    const Held on_devices = held(figures);
     Json run{{"reserve_mib", figures.reserve_mib ? Json(*figures.reserve_mib) : Json(nullptr)},
              {"prompt_tps", median(figures.prompt_tps)},
              {"decode_tps", median(figures.decode_tps)},
-             {"vram_used_mib", vram(figures.info)},
-             {"device_layers", layers},
-             {"device_experts", experts},
+             {"vram_used_mib", on_devices.bytes / MiB},
+             {"hit_rate", on_devices.hit_rate},
+             {"device_layers", on_devices.layers},
+             {"device_experts", on_devices.experts},
              {"experts", figures.info.experts_total},
              {"load_seconds", figures.load_seconds},
              {"prompt_tokens", options.prompt},
              {"decode_tokens", options.decode},
              {"prompt_tps_all", figures.prompt_tps},
              {"decode_tps_all", figures.decode_tps}};
+    if (!figures.devices.empty()) run["vram_free_mib"] = figures.devices.front().free_bytes / MiB;
+    if (!figures.reports.empty()) {
+        const engine::VramReport& report = figures.reports.front();
+        run["change"] = {{"ms", report.total_ms}, {"waiting_ms", report.waiting_ms}, {"moving_ms", report.moving_ms},
+                         {"releasing_ms", report.releasing_ms}, {"met", report.met}, {"limited_by", report.limited_by}};
+    }
     if (options.sessions > 1) {
         run["sessions"] = options.sessions;
         run["together_tps"] = figures.together_tps;
@@ -162,13 +219,7 @@ Result<> bench(const Program& program, Options options) {
     if (options.prompt + options.decode + 1 > options.model.context)
         return fail(ErrorKind::invalid_argument, "-p {} and -n {} do not fit into --ctx {}", options.prompt, options.decode,
                     options.model.context);
-    std::vector<std::optional<std::uint64_t>> reserves(options.model.reserve_mib.begin(), options.model.reserve_mib.end());
-    if (reserves.empty()) reserves.emplace_back();
-    std::vector<Figures> all;
-    for (const auto& reserve : reserves) {
-        HR_TRY(Figures figures, measure_model(program, options, reserve));
-        all.push_back(std::move(figures));
-    }
+    HR_TRY(const std::vector<Figures> all, measure_all(program, options));
     const engine::ModelInfo& info = all.front().info;
     const double peak_mib = static_cast<double>(peak_resident_bytes()) / static_cast<double>(MiB);
     if (program.json) {
@@ -189,11 +240,15 @@ Result<> bench(const Program& program, Options options) {
     for (const Figures& figures : all) {
         std::string text = fmt::format("{}\n", figures.where);
         if (figures.reserve_mib) text += fmt::format("reserve {:>5} MiB\n", *figures.reserve_mib);
+        for (const engine::VramReport& report : figures.reports) text += fmt::format("{}: {}\n", report.device, engine::describe(report));
         text += fmt::format("prompt  {:>5} tokens  {:>10.1f} tok/s\ndecode  {:>5} tokens  {:>10.1f} tok/s\n", options.prompt,
                             median(figures.prompt_tps), options.decode, median(figures.decode_tps));
         if (options.sessions > 1) text += fmt::format("decode  {:>3} sessions  {:>10.1f} tok/s together\n", options.sessions, figures.together_tps);
         text += fmt::format("loaded in {:.2f} s", figures.load_seconds);
-        if (!figures.info.devices.empty()) text += fmt::format(", {} MiB of VRAM", vram(figures.info));
+        if (!figures.info.devices.empty()) {
+            const Held on_devices = held(figures);
+            text += fmt::format(", {} MiB of VRAM, {:.0f} % of the blocks that were used were there", on_devices.bytes / MiB, on_devices.hit_rate * 100);
+        }
         write_output(text + fmt::format(", {:.0f} MiB of RAM at most\n", peak_mib));
     }
     return {};

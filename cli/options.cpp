@@ -113,7 +113,8 @@ Result<std::shared_ptr<engine::Model>> load_model(const Program& program, const 
     ProgressLine line(program.terminal.error);
     const std::string name = printable(to_utf8(path.filename()));
     auto model = engine::Model::load(
-        {.path = path, .context = options.context, .threads = options.threads, .device = options.device, .reserve_bytes = reserve_bytes(options)},
+        {.path = path, .context = options.context, .threads = options.threads, .device = options.device, .reserve_bytes = reserve_bytes(options),
+         .data_folder = user_data_folder()},
         [&](const engine::LoadProgress& progress) { line.show(fmt::format("Loading {}  {:3.0f} %", name, 100 * progress.fraction)); },
         interrupt.begin());
     interrupt.end();

@@ -4,12 +4,42 @@
 #include <span>
 
 #include "core/engine/choose_devices.h"
+#include "core/gpu/memory_counter.h"
 #include "core/model/gpu/gpu_runner.h"
 
 namespace headroom::engine {
+namespace {
+
+// The driver's counter of a card; where there is none, the runtime's figure while a context is there, and the last one after that.
+std::function<Result<std::uint64_t>()> free_reader(const model::GpuTarget& target, const gpu::SearchPath& path, std::function<residency::Usage()> usage) {
+    std::shared_ptr<gpu::MemoryCounter> counter = gpu::MemoryCounter::open(target.device, path);
+    if (counter) {
+        return [counter]() -> Result<std::uint64_t> {
+            HR_TRY(const gpu::MemoryReading reading, counter->read());
+            // Where the system says what this process may have, memory beyond it is no VRAM.
+            if (reading.budget && reading.own) return std::min(reading.free, *reading.budget > *reading.own ? *reading.budget - *reading.own : 0);
+            return reading.free;
+        };
+    }
+    return [driver = target.driver, index = target.device.index, usage = std::move(usage), last = std::uint64_t{0}]() mutable -> Result<std::uint64_t> {
+        if (usage().parked) return last;
+        HR_CHECK(driver->make_current(index));
+        HR_TRY(const gpu::MemoryInfo info, driver->memory_info());
+        last = info.free;
+        return last;
+    };
+}
+
+void attach(VramTarget& target, model::GpuRunner& runner, std::size_t device, const model::GpuTarget& placed, const gpu::SearchPath& path) {
+    target.usage = [&runner, device] { return runner.usage(device); };
+    target.resize = [&runner, device](std::uint64_t budget, const std::stop_token& superseded) { return runner.resize(device, budget, superseded); };
+    target.read_free = free_reader(placed, path, target.usage);
+}
+
+}  // namespace
 
 Result<> Model::State::use_devices(const LoadOptions& options, const std::function<void(std::uint64_t)>& copied, const std::stop_token& stop) {
-    HR_TRY(ChosenDevices chosen, choose_devices(options.device, options.reserve_bytes, options.drivers));
+    HR_TRY(ChosenDevices chosen, choose_devices(options, stop));
     if (chosen.targets.empty()) return {};
     const std::span<const model::GpuTarget> targets = chosen.targets;
     const auto place = [&](std::size_t count) {
@@ -34,8 +64,16 @@ Result<> Model::State::use_devices(const LoadOptions& options, const std::functi
         info.devices.push_back({.id = device.id, .name = device.name, .layers = static_cast<int>(part.last - part.first),
                                 .experts = std::accumulate(part.experts.begin(), part.experts.end(), std::int64_t{0}), .bytes = part.bytes});
     }
+    std::vector<VramTarget> watched;
+    for (const model::DevicePart& part : placement.parts) {
+        VramTarget& target = chosen.watched[part.device];
+        attach(target, **placed, part.device, targets[part.device], options.drivers);
+        watched.push_back(std::move(target));
+    }
     drivers = std::move(chosen.drivers);
     runner = std::move(*placed);
+    vram = std::make_shared<VramControl>(std::move(watched), VramWishes(options.data_folder));
+    vram->start();
     return {};
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/thread_pool.h"
 #include "core/engine/engine.h"
 #include "core/engine/turn_lock.h"
+#include "core/engine/vram_control.h"
 #include "core/gpu/driver.h"
 #include "core/model/runner.h"
 #include "core/model/transformer.h"
@@ -19,6 +20,12 @@ namespace headroom::engine {
 struct Model::State {
     State(gguf::File opened, model::Transformer bound, int threads)
         : file(std::move(opened)), transformer(std::move(bound)), pool(threads) {}
+
+    ~State() {
+        if (vram) vram->close();  // its thread works with the runner
+    }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
 
     // Places the model on the devices that the options name; without one, or where it does not fit, the runner stays empty and a warning in
     // info says why. Errors: cancelled, and what choose_devices says of a device that the user named.
@@ -36,7 +43,7 @@ struct Model::State {
     ThreadPool pool;
     std::vector<std::unique_ptr<gpu::Driver>> drivers;  // of the devices the runner uses
     std::unique_ptr<model::Runner> runner;
-    std::shared_ptr<Vram> vram;  // of the runner's devices
+    std::shared_ptr<VramControl> vram;  // of the runner's devices
 };
 
 }  // namespace headroom::engine

@@ -79,6 +79,7 @@ void VramControl::close() {
     }
     for (const auto& one : watched) {
         const VramReport report{.device = one->target.id, .wish = one->wish, .met = false, .limited_by = "The model was unloaded"};
+        if (one->asked && one->cause == VramCause::request) keep(one->target, one->wish);
         for (const Done& done : one->waiting) {
             if (done) done(report);
         }
@@ -133,14 +134,23 @@ VramPolicy::Limits VramControl::limits(const Watched& watched) const {
     return {.reserve_bytes = watched.wish.reserve_bytes.value_or(watched.target.default_reserve_bytes), .cap_bytes = watched.wish.cap_bytes};
 }
 
+void VramControl::keep(const VramTarget& target, const VramWish& wish) const {
+    if (!target.keep) return;
+    if (const auto kept = wishes_.keep(target.uuid, wish); !kept) {
+        spdlog::warn("The reserve of {} could not be kept: {}", target.id, kept.error().message);
+    }
+}
+
 void VramControl::take_up(Watched& watched) {
     VramPolicy::Limits wanted;
     Clock::time_point asked_at;
     VramCause cause;
+    VramWish wish;
     std::vector<Done> waiting;
     {
         const std::lock_guard lock(mutex_);
         watched.asked = false;
+        wish = watched.wish;
         cause = watched.cause;
         watched.superseded = std::stop_source();
         asked_at = watched.asked_at;
@@ -159,6 +169,8 @@ void VramControl::take_up(Watched& watched) {
         report.limited_by = fmt::format("The free VRAM cannot be read: {}", watched.problem);
     }
     tell(watched, std::move(report), std::move(waiting));
+    // After the fact, and not at every call of set(): somebody may be dragging a slider.
+    if (cause == VramCause::request) keep(watched.target, wish);
 }
 
 void VramControl::watch(Watched& watched, Clock::time_point now) {
@@ -290,8 +302,8 @@ VramControl::Watched* VramControl::find(std::string_view device) {
 }
 
 Result<> VramControl::set(std::string_view device, const VramWish& wish, Done done) {
-    std::string uuid;
     std::optional<std::string> refusal;
+    VramTarget target;
     {
         const std::lock_guard lock(mutex_);
         Watched* watched = find(device);
@@ -302,7 +314,6 @@ Result<> VramControl::set(std::string_view device, const VramWish& wish, Done do
             return fail(ErrorKind::not_found, "The model does not use a device {}; it uses {}", quote(device), known);
         }
         watched->wish = wish;
-        if (watched->target.keep) uuid = watched->target.uuid;
         const residency::Usage usage = watched->target.usage();
         if (usage.elastic) {
             watched->asked = true;
@@ -311,14 +322,13 @@ Result<> VramControl::set(std::string_view device, const VramWish& wish, Done do
             watched->waiting.push_back(std::move(done));
             watched->superseded.request_stop();
         } else {
-            refusal = watched->target.reason.empty() ? usage.reason : watched->target.reason;
+            target = watched->target;
+            refusal = target.reason.empty() ? usage.reason : target.reason;
         }
     }
     wake_.notify_all();
-    if (!uuid.empty()) {
-        if (const auto kept = wishes_.keep(uuid, wish); !kept) spdlog::warn("The reserve of {} could not be kept: {}", device, kept.error().message);
-    }
     if (refusal) {
+        keep(target, wish);
         return fail(ErrorKind::unsupported, "The memory of {} cannot be changed while a model is loaded; the next load keeps to it: {}", device, *refusal);
     }
     return {};

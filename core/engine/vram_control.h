@@ -85,6 +85,7 @@ private:
 
     void run(const std::stop_token& stop);
     void take_up(Watched& watched);
+    void keep(const VramTarget& target, const VramWish& wish) const;
     void watch(Watched& watched, Clock::time_point now);
     // Resizes until the decision is fulfilled or superseded, and tells what was done.
     [[nodiscard]] VramReport act(Watched& watched, VramPolicy::Decision decision, VramCause cause, Clock::time_point began, std::uint64_t free);

@@ -243,6 +243,22 @@ private slots:
         QVERIFY((wishes.find("b") == VramWish{.reserve_bytes = 9, .cap_bytes = {}}));
     }
 
+    void a_wish_is_kept_when_it_was_taken_up_or_the_model_goes() {
+        QTemporaryDir folder;
+        const auto data = from_utf8(folder.path().toStdString());
+        const auto kept = [&] { return VramWishes(data).find("GPU-cuda:0").reserve_bytes; };
+        Card card;
+        VramControl control(targets(card.target()), VramWishes(data));
+        control.step(VramControl::Clock::now());
+        QCOMPARE(kept(), std::optional<std::uint64_t>());  // what it begins with was nobody's wish just now
+        QVERIFY(control.set("cuda:0", {.reserve_bytes = 3 * GiB, .cap_bytes = {}}, {}).has_value());
+        control.step(VramControl::Clock::now());
+        QCOMPARE(kept(), std::optional(3 * GiB));
+        QVERIFY(control.set("cuda:0", {.reserve_bytes = 4 * GiB, .cap_bytes = {}}, {}).has_value());
+        control.close();
+        QCOMPARE(kept(), std::optional(4 * GiB));
+    }
+
     void a_counter_that_fails_is_told_and_changes_nothing() {
         Card card;
         card.counter_fails = "NVML is gone";
