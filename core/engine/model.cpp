@@ -67,6 +67,12 @@ Model::~Model() = default;
 const ModelInfo& Model::info() const noexcept { return state_->info; }
 const gguf::File& Model::file() const noexcept { return state_->file; }
 const text::Tokenizer& Model::tokenizer() const noexcept { return *state_->tokenizer; }
+
+std::shared_ptr<const text::TokenTrie> Model::token_trie() const {
+    std::call_once(state_->token_trie_made, [&] { state_->token_trie = text::TokenTrie::build(*state_->tokenizer); });
+    return state_->token_trie;
+}
+
 int Model::threads() const noexcept { return state_->pool.size(); }
 std::shared_ptr<Vram> Model::vram() const noexcept { return state_->vram; }
 

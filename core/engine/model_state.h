@@ -3,6 +3,7 @@
 // What a loaded model consists of, shared by model.cpp and session.cpp.
 
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "core/base/thread_pool.h"
@@ -35,6 +36,8 @@ struct Model::State {
     gguf::File file;
     ModelInfo info;
     std::unique_ptr<const text::Tokenizer> tokenizer;
+    std::once_flag token_trie_made;
+    std::shared_ptr<const text::TokenTrie> token_trie;
     std::optional<Result<text::ChatTemplate>> chat_template;  // an error is told to those who ask for a chat
     model::Transformer transformer;                           // points into file
 

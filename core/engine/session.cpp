@@ -185,6 +185,9 @@ Result<GenerateResult> Session::State::generate(const GenerateRequest& request, 
     HR_CHECK(check(request.sampling));
     for (const auto& [id, bias] : request.sampling.logit_bias) HR_CHECK(check_tokens(std::span(&id, 1)));
     HR_CHECK(check_tokens(prompt));
+    if (request.grammar && request.ignore_end) {
+        return fail(ErrorKind::invalid_argument, "An answer that is held to a grammar ends where the grammar ends: end tokens cannot be ignored");
+    }
     const std::size_t room = context() - prompt.size();
     const std::size_t most = request.max_tokens < 0 ? room : std::min(room, static_cast<std::size_t>(request.max_tokens));
 
@@ -214,6 +217,8 @@ Result<GenerateResult> Session::State::generate(const GenerateRequest& request, 
     HR_CHECK(was_read);
 
     Sampler sampler(request.sampling);
+    std::optional<text::Constraint> constraint;
+    if (request.grammar) constraint.emplace(request.grammar);
     std::vector<TokenId> history = prompt;
     const Stopwatch answer_time;
     std::optional<FinishReason> ended;
@@ -227,12 +232,13 @@ Result<GenerateResult> Session::State::generate(const GenerateRequest& request, 
             ended = FinishReason::stop;
             return false;
         }
-        show(answer.push(tokenizer.piece(id, request.show_special)));
-        if (answer.stopped()) ended = FinishReason::stop;
+        const bool special = request.show_special || std::ranges::find(request.shown, id) != request.shown.end();
+        show(answer.push(tokenizer.piece(id, special)));
+        if (answer.stopped() || (constraint && constraint->finished())) ended = FinishReason::stop;
         if (!ended && result.tokens.size() == most) ended = FinishReason::length;
         return !ended;
     };
-    const bool greedy = is_plain_greedy(request.sampling);
+    const bool greedy = is_plain_greedy(request.sampling) && !constraint;
     while (!ended && result.tokens.size() < most) {
         if (greedy && !result.tokens.empty()) {
             const auto went_on = decode(history, std::min(most - result.tokens.size(), kGreedySteps), add, stop);
@@ -240,7 +246,14 @@ Result<GenerateResult> Session::State::generate(const GenerateRequest& request, 
             HR_CHECK(went_on);
             continue;
         }
+        if (constraint && !constraint->mask(logits)) {
+            if (constraint->may_end()) return finish(FinishReason::stop);
+            return fail(ErrorKind::unsupported, "The vocabulary of this model cannot write what the answer's schema asks for next");
+        }
         const TokenId id = sampler.sample(logits, history);
+        if (constraint && !constraint->accept(id)) {
+            return fail(ErrorKind::invalid_argument, "The logit bias rules out every token with which the answer could go on by its schema");
+        }
         if (!add(id) || greedy) continue;
         const auto went_on = read(std::span(&id, 1), {}, stop);
         if (!went_on && went_on.error().kind == ErrorKind::cancelled) return finish(FinishReason::cancelled);

@@ -14,7 +14,7 @@ public:
     // Whether the whole text is one that the grammar makes. A control token stands in it between two kControlMark.
     [[nodiscard]] bool matches(std::string_view text) const;
 
-    struct Rules;  // core/text/grammar_rules.h
+    struct Rules;  // core/text/grammar/rules.h
     explicit Grammar(std::unique_ptr<const Rules> rules) noexcept;
     ~Grammar();
     Grammar(const Grammar&) = delete;

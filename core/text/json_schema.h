@@ -13,7 +13,7 @@ namespace headroom::text {
 
 // What keeps a hostile schema from taking time and memory: each ends the compilation with an error.
 struct SchemaLimits {
-    std::size_t depth = 64;            // of values inside of each other in the schema
+    std::size_t depth = 128;           // of values inside of each other in the schema
     std::size_t combinations = 4096;   // of alternatives (anyOf within allOf, …) and objects, arrays, … that come of them
     std::size_t states = 400'000;      // of the automaton
 };

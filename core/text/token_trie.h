@@ -37,6 +37,8 @@ public:
         const std::size_t last = i + 1 < nodes_.size() ? nodes_[i + 1].first_token : tokens_.size();
         return std::span(tokens_).subspan(first, last - first);
     }
+    // The text of node i.
+    [[nodiscard]] std::string_view text(std::size_t i) const noexcept { return bytes(tokens_[nodes_[i].first_token]).substr(0, nodes_[i].depth); }
     // What a token writes, with kControlMark around a control token; empty for those that are not in the trie.
     [[nodiscard]] std::string_view bytes(TokenId id) const noexcept;
     [[nodiscard]] int vocabulary() const noexcept { return static_cast<int>(starts_.size()) - 1; }
