@@ -43,30 +43,7 @@ private:
     std::uint64_t total_ = 0;
 };
 
-// The experts that are here: the first `count` of each stack, behind one another as in the file. The table names their places.
-Result<> upload_experts(gpu::Driver& driver, Uploader& uploader, DeviceLayer& layer, DeviceMixture& mixture, std::int64_t count,
-                        std::vector<kernels::ExpertAddresses>& table) {
-    const MixtureFeedForward& block = *mixture.in_file;
-    const std::uint8_t* gate = nullptr;
-    const std::uint8_t* up = nullptr;
-    const std::uint8_t* down = nullptr;
-    const auto bytes_of = [](const cpu::Matrix& matrix) { return matrix.rows * matrix.row_bytes; };
-    Pieces pieces;
-    pieces.add(reinterpret_cast<const void**>(&gate), block.gate.data, count * bytes_of(block.gate));
-    pieces.add(reinterpret_cast<const void**>(&up), block.up.data, count * bytes_of(block.up));
-    pieces.add(reinterpret_cast<const void**>(&down), block.down.data, count * bytes_of(block.down));
-    HR_TRY(layer.experts, pieces.upload(driver, uploader));
-    table.assign(static_cast<std::size_t>(block.experts), {});
-    mixture.here.assign(static_cast<std::size_t>(block.experts), 0);
-    for (std::int64_t i = 0; i < count; ++i) {
-        table[static_cast<std::size_t>(i)] = {gate + i * bytes_of(block.gate), up + i * bytes_of(block.up), down + i * bytes_of(block.down)};
-        mixture.here[static_cast<std::size_t>(i)] = 1;
-    }
-    mixture.complete = count == block.experts;
-    return {};
-}
-
-void add_mixture(Pieces& pieces, DeviceMixture& mixture, const MixtureFeedForward& block, const std::vector<kernels::ExpertAddresses>& table) {
+void add_mixture(Pieces& pieces, DeviceMixture& mixture, const MixtureFeedForward& block) {
     const auto type = [](const cpu::Matrix& matrix) { return static_cast<std::uint32_t>(matrix.type); };
     const auto row_bytes = [](const cpu::Matrix& matrix) { return static_cast<std::uint32_t>(matrix.row_bytes); };
     pieces.add(mixture.router, block.router);
@@ -75,15 +52,12 @@ void add_mixture(Pieces& pieces, DeviceMixture& mixture, const MixtureFeedForwar
                      .gate_row_bytes = row_bytes(block.gate), .up_row_bytes = row_bytes(block.up), .down_row_bytes = row_bytes(block.down),
                      .experts = static_cast<std::int32_t>(block.experts), .used = static_cast<std::int32_t>(block.used),
                      .width = static_cast<std::int32_t>(block.gate.cols), .hidden = static_cast<std::int32_t>(block.gate.rows)};
-    pieces.add(reinterpret_cast<const void**>(&mixture.table), table.data(),
-               static_cast<std::int64_t>(table.size() * sizeof(kernels::ExpertAddresses)));
 }
 
-Result<DeviceLayer> upload_layer(gpu::Driver& driver, Uploader& uploader, const Layer& layer, std::int64_t head_dim, std::int64_t experts) {
+Result<DeviceLayer> upload_layer(gpu::Driver& driver, Uploader& uploader, const Layer& layer, std::int64_t head_dim, std::size_t number) {
     DeviceLayer result;
     const Attention& attention = layer.attention;
     const std::int64_t width = attention.q.weight.cols;
-    std::vector<kernels::ExpertAddresses> table;
     Pieces pieces;
     pieces.add(result.attention_norm, attention.norm, width);
     pieces.add(result.q, attention.q);
@@ -103,8 +77,8 @@ Result<DeviceLayer> upload_layer(gpu::Driver& driver, Uploader& uploader, const 
         const auto& block = std::get<MixtureFeedForward>(layer.feed_forward);
         DeviceMixture& target = result.feed_forward.emplace<DeviceMixture>();
         target.in_file = &block;
-        HR_CHECK(upload_experts(driver, uploader, result, target, experts, table));
-        add_mixture(pieces, target, block, table);
+        target.layer = number;
+        add_mixture(pieces, target, block);
     }
     HR_TRY(result.memory, pieces.upload(driver, uploader));
     return result;
@@ -125,7 +99,7 @@ Result<DeviceWeights> upload_weights(gpu::Driver& driver, Uploader& uploader, co
     if (part.output && tied && part.embedding) weights.output = weights.embedding;
     for (std::int64_t i = part.first; i < part.last; ++i) {
         HR_TRY(DeviceLayer layer, upload_layer(driver, uploader, transformer.layers[static_cast<std::size_t>(i)],
-                                               transformer.hyperparameters.head_dim, part.experts[static_cast<std::size_t>(i - part.first)]));
+                                               transformer.hyperparameters.head_dim, static_cast<std::size_t>(i - part.first)));
         weights.layers.push_back(std::move(layer));
     }
     HR_CHECK(uploader.finish());

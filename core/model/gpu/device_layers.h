@@ -29,8 +29,7 @@ struct DeviceMixture {
     const kernels::ExpertAddresses* table = nullptr;  // on the device, [experts]
     kernels::ExpertShape shape{};
     bool normalize = true;
-    std::vector<std::uint8_t> here;    // [experts]: 1 for those on the device
-    bool complete = false;             // all of them
+    std::size_t layer = 0;             // of the part
     const MixtureFeedForward* in_file = nullptr;
 };
 
@@ -44,7 +43,6 @@ struct DeviceLayer {
     std::variant<DeviceDense, DeviceMixture> feed_forward;
 
     gpu::Buffer memory;   // everything but experts
-    gpu::Buffer experts;  // those on the device
 };
 
 struct DeviceWeights {
@@ -55,7 +53,7 @@ struct DeviceWeights {
     gpu::Buffer ends;                   // what embedding, output_norm and output point into
 };
 
-// Allocates and copies what the part names. The transformer must outlive the result. Errors: out_of_memory, device, cancelled.
+// Allocates and copies what the part names, but no experts (expert_residency.h). The transformer must outlive the result. Errors: out_of_memory, device, cancelled.
 [[nodiscard]] Result<DeviceWeights> upload_weights(gpu::Driver& driver, Uploader& uploader, const Transformer& transformer, const DevicePart& part);
 
 }  // namespace headroom::model

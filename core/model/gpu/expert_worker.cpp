@@ -31,12 +31,12 @@ Result<HandOverMemory> HandOverMemory::create(gpu::Driver& driver, std::int64_t 
     return memory;
 }
 
-void MissingExperts::compute(const DeviceMixture& mixture, std::int64_t tokens) {
+void MissingExperts::compute(const DeviceMixture& mixture, std::int64_t tokens, std::span<const std::uint8_t> here) {
     const MixtureFeedForward& block = *mixture.in_file;
     const std::int64_t width = block.gate.cols;
     activations_.assign(memory_.x.as<float>(), tokens, width, width);
     activations_.require(pool_, Experts::forms(block));
-    experts_.compute(block, activations_, memory_.chosen.as<std::int32_t>(), mixture.here);
+    experts_.compute(block, activations_, memory_.chosen.as<std::int32_t>(), here);
     const auto rows = experts_.outputs();
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (rows[i] == nullptr) continue;
@@ -52,10 +52,10 @@ ExpertWorker::~ExpertWorker() {
     pool_.set_patient(false);
 }
 
-void ExpertWorker::await(std::span<const DeviceMixture* const> layers, std::int64_t tokens) {
+void ExpertWorker::await(std::span<const Layer> layers, std::int64_t tokens, std::shared_ptr<const ExpertResidency::Here> here) {
     {
         const std::scoped_lock lock(mutex_);
-        for (const DeviceMixture* layer : layers) jobs_.push_back({layer, tokens});
+        for (const Layer& layer : layers) jobs_.push_back({.layer = layer, .tokens = tokens, .here = here});
     }
     changed_.notify_one();
 }
@@ -83,7 +83,7 @@ void ExpertWorker::work() {
             }
             pool_.set_patient(true);
             if (stop_) return;
-            job = jobs_.front();
+            job = std::move(jobs_.front());
             jobs_.pop_front();
         }
         // The device is at most some layers away: spinning costs less than any sleep. A long wait (a step behind another) yields.
@@ -91,7 +91,9 @@ void ExpertWorker::work() {
             if (stop_.load(std::memory_order_relaxed)) return;
             if (spins > 4096) std::this_thread::yield();
         }
-        missing_.compute(*job.layer, job.tokens);
+        const std::span<const std::uint8_t> here = job.here->experts;
+        missing_.compute(*job.layer.mixture, job.tokens,
+                         here.subspan(job.layer.first_block, static_cast<std::size_t>(job.layer.mixture->shape.experts)));
         if (stop_.load(std::memory_order_relaxed)) return;  // the answer says "all" already
         flag(memory_, kReply).store(number, std::memory_order_release);
     }

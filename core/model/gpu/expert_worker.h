@@ -16,6 +16,7 @@
 #include "core/gpu/resources.h"
 #include "core/model/experts.h"
 #include "core/model/gpu/device_layers.h"
+#include "core/model/gpu/expert_residency.h"
 
 namespace headroom::model {
 
@@ -37,7 +38,8 @@ struct HandOverMemory {
 class MissingExperts {
 public:
     MissingExperts(ThreadPool& pool, HandOverMemory& memory) : pool_(pool), memory_(memory), experts_(pool) {}
-    void compute(const DeviceMixture& mixture, std::int64_t tokens);
+    // here: [experts of the layer]: 1 for those on the device.
+    void compute(const DeviceMixture& mixture, std::int64_t tokens, std::span<const std::uint8_t> here);
 
 private:
     ThreadPool& pool_;
@@ -54,16 +56,22 @@ public:
     ExpertWorker(const ExpertWorker&) = delete;
     ExpertWorker& operator=(const ExpertWorker&) = delete;
 
-    // Before the step is enqueued: its hand-overs, in their order. The layers must stay until they have been answered.
-    void await(std::span<const DeviceMixture* const> layers, std::int64_t tokens);
+    struct Layer {
+        const DeviceMixture* mixture;
+        std::size_t first_block;  // of its experts in a snapshot
+    };
+    // Before the step is enqueued: its hand-overs, in their order, and what the table will say then. The layers must stay until they have
+    // been answered.
+    void await(std::span<const Layer> layers, std::int64_t tokens, std::shared_ptr<const ExpertResidency::Here> here);
     // A step was not enqueued or the device failed: forgets what is awaited, and lets everything pass that waits for an answer. The worker
     // is of no use afterwards.
     void abandon() noexcept;
 
 private:
     struct Job {
-        const DeviceMixture* layer;
-        std::int64_t tokens;
+        Layer layer{};
+        std::int64_t tokens = 0;
+        std::shared_ptr<const ExpertResidency::Here> here;
     };
     void work();
 

@@ -1,6 +1,7 @@
 #include "core/model/gpu/gpu_runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 
 #include <spdlog/spdlog.h>
@@ -108,7 +109,9 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
     context_ = options.context;
     for (std::size_t i = 0; i < budgets.size(); ++i) {
         const std::optional<vmm::Verdict>& verdict = options.targets[i].verdict;
-        targets_.push_back({.reason = !verdict ? "the device was not tested" : verdict->reason, .budget = budgets[i]});
+        Target& target = targets_.emplace_back();
+        target.reason = !verdict ? "the device was not tested" : verdict->reason;
+        target.budget = budgets[i];
     }
     placement_ = plan_placement(transformer_, budgets, context_);
     if (placement_.parts.empty()) {
@@ -120,7 +123,7 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
     std::uint64_t before = 0;
     for (const DevicePart& part : placement_.parts) {
         const GpuTarget& target = options.targets[part.device];
-        parts_.push_back({.driver = target.driver, .device = target.device.index, .kernels = loaded[part.device], .runner = nullptr});
+        parts_.push_back({.target = part.device, .driver = target.driver, .device = target.device.index, .kernels = loaded[part.device], .runner = nullptr});
         Part& made = parts_.back();
         HR_CHECK(made.driver->make_current(made.device));
         std::uint64_t copied = 0;
@@ -129,14 +132,41 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
             if (options.progress) options.progress(before + bytes);
         };
         HR_TRY(Uploader uploader, Uploader::create(*target.driver, pool_, progress, options.stop));
-        HR_TRY(made.runner, PartRunner::create({.kernels = *made.kernels, .transformer = transformer_, .pool = pool_}, placement_, part, context_,
-                                               uploader));
+        HR_TRY(made.runner, PartRunner::create({.kernels = *made.kernels, .transformer = transformer_, .pool = pool_, .device = target.device.index,
+                                                .verdict = target.verdict ? &*target.verdict : nullptr, .budget = budgets[part.device]},
+                                               placement_, part, context_, uploader));
         before += copied;
+    }
+    count_experts();
+    if (std::ranges::any_of(parts_, [](const Part& part) { return part.runner->elastic(); })) {
+        pinning_ = std::jthread([this](const std::stop_token& stop) {
+            for (Part& part : parts_) {
+                if (part.driver->make_current(part.device)) part.runner->pin(stop);
+            }
+        });
     }
     return {};
 }
 
+// What the arenas took: slots waste a little, so it may be less than was planned.
+void GpuRunner::count_experts() {
+    placement_.experts_on_device = 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+        DevicePart& part = placement_.parts[i];
+        const ExpertResidency* experts = parts_[i].runner->experts();
+        if (experts == nullptr) continue;
+        const std::span<const std::uint8_t> here = experts->here()->experts;
+        for (std::size_t layer = 0; layer < part.experts.size(); ++layer) {
+            const auto own = here.subspan(experts->first_block(layer), experts->first_block(layer + 1) - experts->first_block(layer));
+            part.experts[layer] = std::ranges::count(own, 1);
+            placement_.experts_on_device += part.experts[layer];
+        }
+        part.bytes = parts_[i].runner->bytes();
+    }
+}
+
 GpuRunner::~GpuRunner() {
+    pinning_ = {};
     for (Part& part : parts_) {
         (void)part.driver->make_current(part.device);
         part.runner.reset();
@@ -154,28 +184,55 @@ residency::Usage GpuRunner::usage(std::size_t device) const {
     residency::Usage usage;
     usage.reason = targets_[device].reason;
     usage.budget_bytes = targets_[device].budget;
-    for (const DevicePart& part : placement_.parts) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+        const DevicePart& part = placement_.parts[i];
         if (part.device != device) continue;
+        const PartRunner& runner = *parts_[i].runner;
+        usage.elastic = runner.elastic();
         KvShape kv = transformer_.kv_shape();
         kv.layers = part.last - part.first;
         usage.kv_bytes = kv.bytes(placement_.kv_positions);
         usage.scratch_bytes = Scratch::bytes(transformer_, {.tokens = placement_.chunk, .context = context_, .logits = part.output});
-        usage.weights_bytes = part.bytes - usage.kv_bytes - usage.scratch_bytes;
-        usage.full_bytes = part.bytes;
-        for (std::size_t i = 0; i < part.experts.size(); ++i) {
-            const Layer& layer = transformer_.layers[static_cast<std::size_t>(part.first) + i];
-            const auto* mixture = std::get_if<MixtureFeedForward>(&layer.feed_forward);
-            usage.blocks_are_experts = usage.blocks_are_experts || mixture != nullptr;
-            usage.blocks_resident += mixture != nullptr ? part.experts[i] : 1;
-            usage.blocks_total += mixture != nullptr ? mixture->experts : 1;
-            if (mixture != nullptr) usage.full_bytes += static_cast<std::uint64_t>(mixture->experts - part.experts[i]) * expert_bytes(layer);
+        usage.weights_bytes = runner.bytes() - usage.kv_bytes - usage.scratch_bytes;
+        usage.full_bytes = runner.base_bytes();
+        if (const ExpertResidency* experts = runner.experts()) {
+            usage.blocks_are_experts = true;
+            usage.blocks_resident = experts->resident();
+            usage.blocks_total = experts->total();
+            usage.full_bytes += experts->full_bytes();
+        } else {
+            usage.blocks_resident = usage.blocks_total = part.last - part.first;
         }
     }
     return usage;
 }
 
-Result<residency::ResizeReport> GpuRunner::resize(std::size_t device, std::uint64_t, const std::stop_token&) {
-    return fail(ErrorKind::unsupported, "The memory of this device stays as it was placed: {}", targets_[device].reason);
+Result<residency::ResizeReport> GpuRunner::resize(std::size_t device, std::uint64_t budget, const std::stop_token& superseded) try {
+    const auto start = std::chrono::steady_clock::now();
+    const auto part = std::ranges::find_if(parts_, [&](const Part& one) { return one.target == device; });
+    if (part == parts_.end() || !part->runner->elastic()) {
+        return fail(ErrorKind::unsupported, "The memory of this device stays as it was placed: {}", targets_[device].reason);
+    }
+    const std::scoped_lock alone(*part->changing);
+    residency::ResizeReport report;
+    report.budget_bytes = budget;
+    report.held_before = part->runner->bytes();
+    targets_[device].budget = budget;
+    HR_CHECK(part->driver->make_current(part->device));
+    if (const auto memory = part->driver->memory_info()) report.free_before = memory->free;
+    part->runner->resize(budget, report, superseded);
+    const residency::Usage now = usage(device);
+    report.held_after = now.held_bytes();
+    if (const auto memory = part->driver->memory_info()) report.free_after = memory->free;
+    report.blocks_resident = now.blocks_resident;
+    report.blocks_total = now.blocks_total;
+    report.weights_bytes = now.weights_bytes;
+    report.kv_bytes = now.kv_bytes;
+    report.met = report.held_after <= budget;
+    report.total_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return report;
+} catch (const std::bad_alloc&) {
+    return fail(ErrorKind::out_of_memory, "There is not enough memory to change what lies on the GPU");
 }
 
 std::int64_t GpuRunner::most_together() const noexcept {

@@ -2,11 +2,15 @@
 
 // A transformer on one or several GPUs, with the processor's help for what does not fit.
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <span>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/compute/gpu/kernels.h"
@@ -68,10 +72,12 @@ public:
 private:
     class GpuSequence;
     struct Part {
+        std::size_t target = 0;
         gpu::Driver* driver = nullptr;
         int device = 0;
         std::shared_ptr<kernels::Kernels> kernels;
         std::unique_ptr<PartRunner> runner;
+        std::unique_ptr<std::mutex> changing = std::make_unique<std::mutex>();  // one change at a time
     };
 
     explicit GpuRunner(const Options& options) : transformer_(options.transformer), forward_(options.transformer, options.pool), pool_(options.pool) {}
@@ -82,6 +88,7 @@ private:
     [[nodiscard]] Result<> run_parts(PartBatch batch, std::span<const std::int32_t> rows, const std::stop_token& stop);
     [[nodiscard]] Result<> run_few_rows(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
     [[nodiscard]] std::int64_t most_together() const noexcept;
+    void count_experts();
 
     const Transformer& transformer_;
     Forward forward_;      // the layers on the processor
@@ -93,9 +100,10 @@ private:
     std::vector<Part> parts_;
     struct Target {
         std::string reason;  // why it is not elastic
-        std::uint64_t budget = 0;
+        std::atomic<std::uint64_t> budget{0};
     };
-    std::vector<Target> targets_;  // as in Options::targets
+    std::deque<Target> targets_;  // as in Options::targets
+    std::jthread pinning_;         // ends before what it uses
 };
 
 }  // namespace headroom::model

@@ -1,6 +1,7 @@
 // The layers of a part: which kernels run, in which order.
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "core/compute/cpu/activations.h"
@@ -23,7 +24,8 @@ std::uint32_t form_of(std::uint32_t type) noexcept { return static_cast<std::uin
 
 }  // namespace
 
-Result<> PartRunner::enqueue_all(const Step& step, PartTail tail, std::size_t rows, bool captured, const std::stop_token& stop) {
+Result<> PartRunner::enqueue_all(const Step& asked, PartTail tail, std::size_t rows, bool captured, const std::stop_token& stop) {
+    Step step = asked;
     if (weights_.embedding.data != nullptr) {
         HR_CHECK(kernels::embed_rows(queue(), {.table = weights_.embedding, .tokens = step.ids, .x = scratch_.x,
                                                .count = static_cast<std::int32_t>(step.tokens)}));
@@ -34,6 +36,13 @@ Result<> PartRunner::enqueue_all(const Step& step, PartTail tail, std::size_t ro
             gpu::Event& done = layer_done_[i % layer_done_.size()];
             if (i >= layer_done_.size()) HR_CHECK(driver_.synchronize_event(done.get()));
             if (stop.stop_requested()) return fail(ErrorKind::cancelled, "The computation was cancelled");
+        }
+        // What lies where may change between two layers of a prompt; between two steps where they are captured.
+        std::optional<residency::StepGate::Step> gated;
+        if (!captured && experts_) {
+            gated.emplace(gate_);
+            step.here = experts_->here();
+            step.complete = step.here->complete[i] != 0;
         }
         HR_CHECK(attention(weights_.layers[i], i, step));
         HR_CHECK(std::visit([&](const auto& block) { return feed_forward(weights_.layers[i], block, step, captured); }, weights_.layers[i].feed_forward));
@@ -169,10 +178,10 @@ Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step) {
     const auto tokens = static_cast<std::int32_t>(step.tokens);
     HR_CHECK(kernels::experts_gate_up(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .tokens = tokens,
                                                 .x = scratch_.normed, .groups_256 = scratch_.groups_256, .groups_32 = scratch_.groups_32,
-                                                .hidden = scratch_.gate, .complete = block.complete ? 1 : 0}));
+                                                .hidden = scratch_.gate, .complete = step.complete ? 1 : 0}));
     return kernels::experts_down(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .shares = scratch_.shares,
                                            .tokens = tokens, .hidden = scratch_.gate, .x = scratch_.x,
-                                           .outputs = block.complete ? nullptr : scratch_.outputs});
+                                           .outputs = step.complete ? nullptr : scratch_.outputs});
 }
 
 // The tokens grouped by expert, each expert's weights read once.
@@ -199,13 +208,13 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
     HR_CHECK(route(layer, block, step));
     const kernels::ExpertShape& shape = block.shape;
     const auto tokens = static_cast<std::int32_t>(step.tokens);
-    if (!block.complete && captured) {
+    if (!step.complete && captured) {
         HR_CHECK(kernels::hand_over(queue(), {.x = scratch_.normed, .chosen = scratch_.chosen, .tokens = tokens, .width = shape.width,
                                               .used = shape.used, .host_x = hand_over_->x.on_device<float>(),
                                               .host_chosen = hand_over_->chosen.on_device<std::int32_t>(),
                                               .counter = hand_over_->counter.as<std::uint32_t>(),
                                               .flag = hand_over_->flags.on_device<std::uint32_t>()}));
-    } else if (!block.complete) {
+    } else if (!step.complete) {
         const auto floats = static_cast<std::uint64_t>(step.tokens * shape.width), choices = static_cast<std::uint64_t>(step.tokens * shape.used);
         HR_CHECK(driver_.copy_to_host(hand_over_->x.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.normed), floats * sizeof(float), stream_.get()));
         HR_CHECK(driver_.copy_to_host(hand_over_->chosen.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.chosen),
@@ -217,17 +226,18 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
                        kernels::has_tiles(static_cast<gguf::TensorType>(shape.down_type));
     const bool few = step.tokens <= kFewForExperts || !tiled;
     HR_CHECK(few ? few_experts(block, step) : many_experts(block, step));
-    if (few && block.complete) return {};
-    if (!block.complete && captured) {
+    if (few && step.complete) return {};
+    if (!step.complete && captured) {
         HR_CHECK(kernels::await_host(queue(), {.counter = hand_over_->counter.as<std::uint32_t>(),
                                                .flag = hand_over_->flags.on_device<std::uint32_t>(kReplyOffset)}));
-    } else if (!block.complete) {
+    } else if (!step.complete) {
         // A prompt's share takes the processor long: the host waits here, not a kernel (a display's driver ends kernels after two seconds).
         HR_CHECK(driver_.synchronize_event(handed_over_event_.get()));
-        missing_->compute(block, step.tokens);
+        const std::span<const std::uint8_t> here = step.here->experts;
+        missing_->compute(block, step.tokens, here.subspan(experts_->first_block(block.layer), static_cast<std::size_t>(shape.experts)));
     }
     return kernels::combine_rows(queue(), {.table = block.table, .chosen = scratch_.chosen, .shares = scratch_.shares, .outputs = scratch_.outputs,
-                                           .host_outputs = block.complete ? nullptr : hand_over_->outputs.on_device<float>(), .x = scratch_.x,
+                                           .host_outputs = step.complete ? nullptr : hand_over_->outputs.on_device<float>(), .x = scratch_.x,
                                            .tokens = tokens, .used = shape.used, .n = shape.width});
 }
 

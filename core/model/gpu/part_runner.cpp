@@ -6,6 +6,8 @@
 #include <cstring>
 #include <thread>
 
+#include "core/base/bytes.h"
+
 namespace headroom::model {
 namespace {
 
@@ -76,21 +78,55 @@ Result<std::unique_ptr<PartRunner>> PartRunner::create(const Environment& enviro
     HR_TRY(runner->handed_over_event_, gpu::make_event(driver));
 
     HR_TRY(runner->weights_, upload_weights(driver, uploader, transformer, part));
-    std::int64_t used = 0;
-    for (const DeviceLayer& layer : runner->weights_.layers) {
-        const auto* mixture = std::get_if<DeviceMixture>(&layer.feed_forward);
-        if (mixture == nullptr || mixture->complete) continue;
-        runner->handed_over_.push_back(mixture);
-        used = std::max<std::int64_t>(used, mixture->shape.used);
+    runner->base_bytes_ = part.bytes;
+    for (std::int64_t i = part.first; i < part.last; ++i) {
+        runner->base_bytes_ -= static_cast<std::uint64_t>(part.experts[static_cast<std::size_t>(i - part.first)]) *
+                               expert_bytes(transformer.layers[static_cast<std::size_t>(i)]);
     }
-    if (used > 0) {
-        runner->hand_over_ = std::make_unique<HandOverMemory>();
-        HR_TRY(*runner->hand_over_, HandOverMemory::create(driver, placement.chunk, width, used));
-        runner->missing_ = std::make_unique<MissingExperts>(environment.pool, *runner->hand_over_);
-        runner->worker_ = std::make_unique<ExpertWorker>(environment.pool, *runner->hand_over_);
-    }
-    runner->bytes_ = part.bytes;
+    HR_CHECK(runner->create_experts(environment, placement.chunk, uploader));
     return runner;
+}
+
+Result<> PartRunner::create_experts(const Environment& environment, std::int64_t chunk, Uploader& uploader) {
+    std::int64_t used = 0;
+    for (const DeviceLayer& layer : weights_.layers) {
+        if (const auto* mixture = std::get_if<DeviceMixture>(&layer.feed_forward)) used = std::max<std::int64_t>(used, mixture->shape.used);
+    }
+    if (used == 0) return {};
+    if (environment.verdict != nullptr && environment.verdict->kind == vmm::VerdictKind::on) {
+        segments_ = std::make_unique<vmm::SegmentPool>(driver_, environment.device);
+    }
+    HR_TRY(experts_, ExpertResidency::create({.driver = driver_, .gate = gate_, .steps = stream_.get(), .transformer = transformer_, .part = part_,
+                                              .pool = segments_.get(), .verdict = environment.verdict},
+                                             environment.budget - std::min(environment.budget, base_bytes_), uploader));
+    for (DeviceLayer& layer : weights_.layers) {
+        auto* mixture = std::get_if<DeviceMixture>(&layer.feed_forward);
+        if (mixture == nullptr) continue;
+        mixture->table = experts_->table(mixture->layer);
+        handed_over_.push_back({.mixture = mixture, .first_block = experts_->first_block(mixture->layer)});
+    }
+    if (!segments_ && experts_->here()->all) return {};
+    hand_over_ = std::make_unique<HandOverMemory>();
+    HR_TRY(*hand_over_, HandOverMemory::create(driver_, chunk, transformer_.hyperparameters.embedding, used));
+    missing_ = std::make_unique<MissingExperts>(pool_, *hand_over_);
+    worker_ = std::make_unique<ExpertWorker>(pool_, *hand_over_);
+    return {};
+}
+
+void PartRunner::resize(std::uint64_t budget, residency::ResizeReport& report, const std::stop_token& superseded) {
+    const std::uint64_t held = bytes();
+    if (budget < held) {
+        experts_->give(held - budget, report);
+    } else {
+        experts_->take(budget - held, report, superseded);
+    }
+    if (bytes() > budget && report.limited_by.empty()) {
+        report.limited_by = fmt::format("Attention, conversations and scratch memory need {} of the card", format_bytes(base_bytes_));
+    }
+}
+
+void PartRunner::pin(const std::stop_token& stop) {
+    if (experts_ && segments_) experts_->pin(stop);
 }
 
 PartRunner::~PartRunner() {
@@ -166,7 +202,7 @@ Result<> PartRunner::run(const PartBatch& batch, PartTail tail, std::span<const 
     }
     // Steps that come again and again: one token, or one each of several sessions.
     const bool repeats = step.tokens == 1 || step.sessions == step.tokens;
-    const Result<> enqueued = repeats ? replay(step, tail, rows.size()) : enqueue_all(step, tail, rows.size(), false, stop);
+    const Result<> enqueued = repeats ? gated_replay(step, tail, rows.size()) : enqueue_all(step, tail, rows.size(), false, stop);
     if (enqueued && tail == PartTail::rows) {
         HR_CHECK(driver_.copy_to_host(x_.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.x), x_bytes, stream_.get()));
     }
@@ -181,23 +217,45 @@ Result<> PartRunner::run(const PartBatch& batch, PartTail tail, std::span<const 
 
 Result<> PartRunner::replay(const Step& asked, PartTail tail, std::size_t rows) {
     Step step = asked;
-    step.chunks = std::min<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(asked.chunks))), pages_stride_);
-    gpu::GraphExec& graph = graphs_[{step.tokens, step.chunks, tail, rows}];
-    if (!graph) {
-        HR_TRY(graph, gpu::capture(driver_, stream_.get(), [&] { return enqueue_all(step, tail, rows, true, {}); }));
+    if (experts_) {
+        step.here = experts_->here();
+        step.complete = step.here->all;
     }
-    if (worker_) worker_->await(handed_over_, step.tokens);
+    step.chunks = std::min<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(asked.chunks))), pages_stride_);
+    gpu::GraphExec& graph = graphs_[{step.tokens, step.chunks, tail, rows, step.complete}];
+    if (!graph) HR_CHECK(capture(step, tail, rows));
+    if (!step.complete) worker_->await(handed_over_, step.tokens, step.here);
     const Result<> launched = driver_.launch_graph(graph.get(), stream_.get());
-    if (!launched && worker_) worker_->abandon();
+    if (!launched && !step.complete) worker_->abandon();
+    waits_for_host_ = !step.complete;
     return launched;
+}
+
+// Both ways that a step may go, with all experts on the device and without: which one is wanted changes in the middle of an answer, and
+// capturing takes several steps' time.
+Result<> PartRunner::capture(const Step& asked, PartTail tail, std::size_t rows) {
+    for (const bool complete : {true, false}) {
+        if (complete != asked.complete && !segments_) continue;
+        Step step = asked;
+        step.complete = complete;
+        HR_TRY(graphs_[{step.tokens, step.chunks, tail, rows, complete}],
+               gpu::capture(driver_, stream_.get(), [&] { return enqueue_all(step, tail, rows, true, {}); }));
+    }
+    return {};
+}
+
+Result<> PartRunner::gated_replay(const Step& step, PartTail tail, std::size_t rows) {
+    const residency::StepGate::Step gated(gate_);
+    return replay(step, tail, rows);
 }
 
 Result<> PartRunner::enqueue_choice(const PartBatch& batch, bool chained) {
     const Step step = step_for(batch);
     if (choices_in_flight_ == kInFlight) return fail(ErrorKind::internal, "Too many decode steps were enqueued");
     HR_CHECK(send(batch, step, std::span(kFirstRow), !chained));
-    HR_CHECK(replay(step, PartTail::choice, 1));
+    HR_CHECK(gated_replay(step, PartTail::choice, 1));
     const std::size_t slot = (first_choice_ + choices_in_flight_) % kInFlight;
+    choice_waits_[slot] = waits_for_host_;
     HR_CHECK(driver_.copy_to_host(choices_.as<std::int32_t>() + slot, reinterpret_cast<gpu::DevicePointer>(step.ids), sizeof(std::int32_t),
                                   stream_.get()));
     HR_CHECK(driver_.record_event(chosen_[slot].get(), stream_.get()));
@@ -210,7 +268,7 @@ Result<std::int32_t> PartRunner::await_choice() {
     const std::size_t slot = first_choice_;
     first_choice_ = (first_choice_ + 1) % kInFlight;
     --choices_in_flight_;
-    if (worker_) {
+    if (choice_waits_[slot]) {
         // The driver's own waiting would take a core from those who compute experts. The next step is enqueued already.
         for (;;) {
             HR_TRY(const bool done, driver_.event_done(chosen_[slot].get()));

@@ -14,6 +14,7 @@
 #include "core/compute/gpu/ops.h"
 #include "core/gpu/resources.h"
 #include "core/model/gpu/device_layers.h"
+#include "core/model/gpu/expert_residency.h"
 #include "core/model/gpu/expert_worker.h"
 #include "core/model/gpu/placement.h"
 #include "core/model/gpu/scratch.h"
@@ -45,6 +46,9 @@ public:
         kernels::Kernels& kernels;
         const Transformer& transformer;
         ThreadPool& pool;
+        int device = 0;
+        const vmm::Verdict* verdict = nullptr;  // null, or not `on`: nothing moves once it is placed
+        std::uint64_t budget = 0;               // bytes it may hold
     };
     [[nodiscard]] static Result<std::unique_ptr<PartRunner>> create(const Environment& environment, const Placement& placement,
                                                                     const DevicePart& part, std::int64_t context, Uploader& uploader);
@@ -66,13 +70,23 @@ public:
     // Waits for everything that was enqueued and forgets choices that nobody asked for.
     [[nodiscard]] Result<> drain();
 
-    // Whether decode waits for the processor (experts that are not here).
-    [[nodiscard]] bool waits_for_host() const noexcept { return worker_ != nullptr; }
-    [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+    // Bytes it holds on the device. Any thread.
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return base_bytes_ + (experts_ ? experts_->held_bytes() : 0); }
+    [[nodiscard]] std::uint64_t base_bytes() const noexcept { return base_bytes_; }  // without experts
+    [[nodiscard]] const ExpertResidency* experts() const noexcept { return experts_.get(); }  // null: no mixture
+
+    // Whether resize() is possible.
+    [[nodiscard]] bool elastic() const noexcept { return segments_ != nullptr; }
+    // Makes the part hold at most `budget` bytes, and use what there is up to that. Beside steps of another thread, with the device current in
+    // this one. What happened is in the report.
+    void resize(std::uint64_t budget, residency::ResizeReport& report, const std::stop_token& superseded);
+    // Prepares quick copies (see ExpertResidency::pin). Beside anything else.
+    void pin(const std::stop_token& stop);
 
 private:
     PartRunner(const Environment& environment, const DevicePart& part) : kernels_(environment.kernels), driver_(environment.kernels.driver()),
                                                                         transformer_(environment.transformer), pool_(environment.pool), part_(part) {}
+    [[nodiscard]] Result<> create_experts(const Environment& environment, std::int64_t chunk, Uploader& uploader);
 
     // A batch as the kernels see it.
     struct Step {
@@ -80,6 +94,8 @@ private:
         std::int64_t sessions = 0;
         std::int64_t chunks = 0;   // a bound of what a token sees
         bool one_session = false;  // neighbouring positions of one session
+        bool complete = true;      // every expert is on the device: nothing is handed over
+        std::shared_ptr<const ExpertResidency::Here> here;
         const std::int32_t* ids = nullptr;
         const std::int32_t* rows = nullptr;  // whose logits are wanted
         const float* cosine = nullptr;
@@ -88,7 +104,9 @@ private:
     };
     [[nodiscard]] Step step_for(const PartBatch& batch) const noexcept;
     [[nodiscard]] Result<> send(const PartBatch& batch, const Step& step, std::span<const std::int32_t> rows, bool with_ids);
-    [[nodiscard]] Result<> replay(const Step& step, PartTail tail, std::size_t rows);
+    [[nodiscard]] Result<> replay(const Step& step, PartTail tail, std::size_t rows);  // with the gate
+    [[nodiscard]] Result<> gated_replay(const Step& step, PartTail tail, std::size_t rows);
+    [[nodiscard]] Result<> capture(const Step& asked, PartTail tail, std::size_t rows);
     // captured: for a graph, where nothing waits for the host.
     [[nodiscard]] Result<> enqueue_all(const Step& step, PartTail tail, std::size_t rows, bool captured, const std::stop_token& stop);
     [[nodiscard]] Result<> attention(const DeviceLayer& layer, std::size_t i, const Step& step);
@@ -123,9 +141,11 @@ private:
     std::int64_t chunk_ = 0;
     std::int64_t context_ = 0;
     std::int64_t attention_rows_ = 0;
-    std::uint64_t bytes_ = 0;
+    std::uint64_t base_bytes_ = 0;
 
     gpu::Stream stream_;
+    residency::StepGate gate_;
+    std::unique_ptr<vmm::SegmentPool> segments_;  // null: nothing moves
     DeviceWeights weights_;
     Scratch scratch_;
     gpu::Buffer kv_;
@@ -150,16 +170,19 @@ private:
     std::array<gpu::Event, kInFlight> chosen_;
     std::size_t first_choice_ = 0;
     std::size_t choices_in_flight_ = 0;
+    std::array<bool, kInFlight> choice_waits_{};  // the step waits for the processor
+    bool waits_for_host_ = false;                 // the last one that was enqueued does
     std::array<gpu::Event, 4> layer_done_;
     gpu::Event handed_over_event_;
     static constexpr std::int32_t kFirstRow[] = {0};
 
-    using GraphKey = std::tuple<std::int64_t, std::int64_t, PartTail, std::size_t>;  // tokens, chunks, tail, rows of logits
+    using GraphKey = std::tuple<std::int64_t, std::int64_t, PartTail, std::size_t, bool>;  // tokens, chunks, tail, rows of logits, complete
     std::map<GraphKey, gpu::GraphExec> graphs_;
 
-    std::unique_ptr<HandOverMemory> hand_over_;   // where experts are missing
+    std::unique_ptr<ExpertResidency> experts_;    // of a mixture
+    std::unique_ptr<HandOverMemory> hand_over_;   // where experts are missing, or may be
     std::unique_ptr<MissingExperts> missing_;     // for large batches
-    std::vector<const DeviceMixture*> handed_over_;  // the layers with missing experts
+    std::vector<ExpertWorker::Layer> handed_over_;  // the layers with experts
     std::unique_ptr<ExpertWorker> worker_;        // for captured steps; ends before what it uses
 };
 

@@ -1,0 +1,212 @@
+#include "core/model/gpu/expert_residency.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "core/base/bytes.h"
+
+namespace headroom::model {
+namespace {
+
+using residency::Block;
+
+constexpr std::uint64_t kStagingBytes = 8 * MiB;
+constexpr auto kPoll = std::chrono::microseconds(50);
+
+std::uint64_t matrix_bytes(const cpu::Matrix& matrix) noexcept { return static_cast<std::uint64_t>(matrix.rows * matrix.row_bytes); }
+
+}  // namespace
+
+Result<std::unique_ptr<ExpertResidency>> ExpertResidency::create(const Environment& environment, std::uint64_t room, Uploader& uploader) {
+    std::unique_ptr<ExpertResidency> made(new ExpertResidency(environment));
+    const DevicePart& part = environment.part;
+    std::vector<std::uint64_t> bytes;
+    std::vector<Block> named;
+    for (std::int64_t i = part.first; i < part.last; ++i) {
+        made->first_block_.push_back(bytes.size());
+        const auto* block = std::get_if<MixtureFeedForward>(&environment.transformer.layers[static_cast<std::size_t>(i)].feed_forward);
+        if (block == nullptr) continue;
+        for (std::int64_t e = 0; e < block->experts; ++e) {
+            Source source{};
+            std::uint64_t total = 0;
+            for (std::size_t m = 0; const cpu::Matrix* matrix : {&block->gate, &block->up, &block->down}) {
+                source.bytes[m] = matrix_bytes(*matrix);
+                source.from[m] = matrix->data + static_cast<std::uint64_t>(e) * source.bytes[m];
+                total += source.bytes[m++];
+            }
+            if (e < part.experts[static_cast<std::size_t>(i - part.first)]) named.push_back(static_cast<Block>(bytes.size()));
+            made->rank_.push_back(static_cast<std::uint32_t>(e));
+            made->source_.push_back(source);
+            bytes.push_back(total);
+        }
+    }
+    made->first_block_.push_back(bytes.size());
+    made->heat_.assign(bytes.size(), 0);
+    made->published_.assign(bytes.size(), 0);
+    HR_CHECK(made->make_streams());
+
+    if (environment.pool != nullptr) {
+        HR_TRY(made->store_, residency::BlockStore::elastic(*environment.pool, *environment.verdict, bytes));
+        const std::vector<Block> wanted = made->missing_hottest_first();
+        const auto coming = made->store_->plan_coming(wanted, ~std::uint64_t{0}, room);
+        std::optional<Error> error;
+        if (made->store_->map(coming.shelves, error) < coming.shelves.size()) return std::unexpected(std::move(*error));
+        for (const auto& [block, slot] : coming.blocks) made->store_->place(block, slot);
+    } else {
+        HR_TRY(made->store_, residency::BlockStore::plain(environment.driver, bytes, named));
+    }
+    // In the order of the file: it may still have to be read from a disk.
+    for (std::size_t layer = 0; layer + 1 < made->first_block_.size(); ++layer) {
+        for (std::size_t m = 0; m < 3; ++m) {
+            for (auto block = static_cast<Block>(made->first_block_[layer]); block < made->first_block_[layer + 1]; ++block) {
+                if (!made->store_->has_slot(block)) continue;
+                const Source& source = made->source_[block];
+                const std::uint64_t offset = std::accumulate(source.bytes.begin(), source.bytes.begin() + static_cast<std::ptrdiff_t>(m), std::uint64_t{0});
+                HR_CHECK(uploader.copy(made->store_->address(block) + offset, source.from[m], source.bytes[m]));
+                made->published_[block] = 1;
+            }
+        }
+    }
+    HR_CHECK(uploader.finish());
+    HR_CHECK(made->write_table());
+    HR_CHECK(environment.driver.synchronize_stream(environment.steps));
+    made->renew_snapshot();
+    made->count();
+    return made;
+}
+
+Result<> ExpertResidency::make_streams() {
+    const std::uint64_t bytes = source_.size() * sizeof(kernels::ExpertAddresses);
+    HR_TRY(table_, gpu::Buffer::create(driver_, bytes));
+    for (Staging& image : tables_) {
+        HR_TRY(image.memory, gpu::PinnedBuffer::create(driver_, bytes));
+        HR_TRY(image.copied, gpu::make_event(driver_));
+    }
+    if (environment_.pool == nullptr) return {};
+    HR_TRY(fence_, gpu::make_event(driver_));
+    for (gpu::Stream& stream : streams_) {
+        HR_TRY(stream, gpu::make_stream(driver_));
+    }
+    return {};
+}
+
+ExpertResidency::~ExpertResidency() {
+    for (const gpu::Stream& stream : streams_) {
+        if (stream) (void)driver_.synchronize_stream(stream.get());
+    }
+}
+
+std::vector<Block> ExpertResidency::missing_hottest_first() const {
+    std::vector<Block> missing;
+    for (Block block = 0; block < store_->blocks(); ++block) {
+        if (!store_->has_slot(block)) missing.push_back(block);
+    }
+    std::ranges::stable_sort(missing, [&](Block a, Block b) { return heat_[a] != heat_[b] ? heat_[a] > heat_[b] : rank_[a] < rank_[b]; });
+    return missing;
+}
+
+Result<> ExpertResidency::write_table() {
+    Staging& image = tables_[next_table_];
+    if (image.used) HR_CHECK(driver_.synchronize_event(image.copied.get()));
+    auto* entries = image.memory.as<kernels::ExpertAddresses>();
+    for (Block block = 0; block < source_.size(); ++block) {
+        entries[block] = {};
+        if (published_[block] == 0) continue;
+        const auto* at = reinterpret_cast<const std::uint8_t*>(store_->address(block));
+        const auto& bytes = source_[block].bytes;
+        entries[block] = {at, at + bytes[0], at + bytes[0] + bytes[1]};
+    }
+    HR_CHECK(driver_.copy_to_device(table_.address(), image.memory.as<>(), image.memory.bytes(), environment_.steps));
+    next_table_ = (next_table_ + 1) % tables_.size();
+    image.used = true;
+    // Without its event the image could be overwritten too early: wait instead.
+    if (!driver_.record_event(image.copied.get(), environment_.steps)) image.used = !driver_.synchronize_stream(environment_.steps);
+    return {};
+}
+
+void ExpertResidency::renew_snapshot() {
+    auto here = std::make_shared<Here>();
+    here->experts = published_;
+    here->all = true;
+    for (std::size_t layer = 0; layer + 1 < first_block_.size(); ++layer) {
+        const auto begin = published_.begin() + static_cast<std::ptrdiff_t>(first_block_[layer]);
+        const auto end = published_.begin() + static_cast<std::ptrdiff_t>(first_block_[layer + 1]);
+        here->complete.push_back(std::find(begin, end, 0) == end ? 1 : 0);
+        here->all = here->all && here->complete.back() != 0;
+    }
+    here_ = std::move(here);
+}
+
+Result<> ExpertResidency::record_fence() {
+    if (auto recorded = driver_.record_event(fence_.get(), environment_.steps); recorded) return {};
+    return driver_.synchronize_stream(environment_.steps);
+}
+
+// Without the driver's own waiting, which would take a core from those who compute experts.
+Result<> ExpertResidency::await_event(gpu::EventHandle event) {
+    for (;;) {
+        HR_TRY(const bool done, driver_.event_done(event));
+        if (done) return {};
+        std::this_thread::sleep_for(kPoll);
+    }
+}
+
+Result<> ExpertResidency::copy_staged(gpu::DevicePointer to, const std::uint8_t* from, std::uint64_t bytes, std::size_t stream) {
+    while (bytes > 0) {
+        Staging& staging = staging_[next_staging_];
+        if (staging.memory.bytes() == 0) {
+            HR_TRY(staging.memory, gpu::PinnedBuffer::create(driver_, kStagingBytes));
+            HR_TRY(staging.copied, gpu::make_event(driver_));
+        }
+        if (staging.used) HR_CHECK(await_event(staging.copied.get()));
+        staging.used = false;
+        const std::uint64_t count = std::min(bytes, kStagingBytes);
+        std::memcpy(staging.memory.as<>(), from, count);
+        HR_CHECK(driver_.copy_to_device(to, staging.memory.as<>(), count, streams_[stream].get()));
+        staging.used = true;
+        HR_CHECK(driver_.record_event(staging.copied.get(), streams_[stream].get()));
+        next_staging_ = (next_staging_ + 1) % staging_.size();
+        to += count;
+        from += count;
+        bytes -= count;
+    }
+    return {};
+}
+
+Result<> ExpertResidency::copy_block(Block block, gpu::DevicePointer to, std::size_t stream) {
+    const Source& source = source_[block];
+    for (std::size_t m = 0; m < 3; ++m) {
+        const std::uint8_t* from = source.from[m];
+        for (std::uint64_t left = source.bytes[m]; left > 0;) {
+            std::uint64_t count = pinned_.covered(from, left);
+            if (count > 0) {
+                HR_CHECK(driver_.copy_to_device(to, from, count, streams_[stream].get()));
+            } else {
+                count = left;
+                HR_CHECK(copy_staged(to, from, count, stream));
+            }
+            to += count;
+            from += count;
+            left -= count;
+        }
+    }
+    return {};
+}
+
+void ExpertResidency::pin(const std::stop_token& stop) {
+    std::vector<std::span<const std::byte>> spans;
+    for (const Source& source : source_) {
+        for (std::size_t m = 0; m < 3; ++m) spans.push_back(std::as_bytes(std::span(source.from[m], source.bytes[m])));
+    }
+    pinned_.register_all(spans, stop);
+}
+
+void ExpertResidency::count() noexcept {
+    held_.store(environment_.pool != nullptr ? environment_.pool->total_bytes() : store_->mapped_bytes(), std::memory_order_relaxed);
+    resident_.store(std::ranges::count(published_, 1), std::memory_order_relaxed);
+}
+
+}  // namespace headroom::model

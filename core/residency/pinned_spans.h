@@ -1,0 +1,40 @@
+#pragma once
+
+// Parts of mapped files that are registered with a driver, so that copies from them run at the speed of the bus.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "core/gpu/driver.h"
+
+namespace headroom::residency {
+
+// One device's registrations. register_all and the destructor need the device current; covered() may be called by any thread.
+class PinnedSpans {
+public:
+    // Where a system refuses, or the registered part would take more than this share of the RAM, copies are staged instead.
+    static constexpr double kMostOfRam = 0.75;
+
+    explicit PinnedSpans(gpu::Driver& driver) noexcept : driver_(&driver) {}
+    ~PinnedSpans();
+    PinnedSpans(const PinnedSpans&) = delete;
+    PinnedSpans& operator=(const PinnedSpans&) = delete;
+
+    // Registers the pages of these spans of shared, read-only file mappings, piece by piece; takes some 40 ms a GiB, and as long as the disk
+    // needs where the file is not in memory. Ends at the first refusal, which is logged, or when it is told to.
+    void register_all(std::span<const std::span<const std::byte>> spans, const std::stop_token& stop);
+    // How many of these bytes, from the first on, lie in one registered piece; 0: they are not registered.
+    [[nodiscard]] std::uint64_t covered(const void* from, std::uint64_t bytes) const;
+
+private:
+    gpu::Driver* driver_;
+    mutable std::mutex mutex_;
+    std::map<std::uintptr_t, std::uint64_t> pieces_;  // address, bytes
+};
+
+}  // namespace headroom::residency
