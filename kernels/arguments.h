@@ -137,6 +137,7 @@ struct RouterArguments {
     std::int32_t* chosen; // [used]
     float* shares;        // [used]
     std::int32_t* ticket; // [1]
+    std::int32_t* counts = nullptr;  // [experts] or null: one more for each expert that is chosen
 };
 
 // choose_experts: cpu::route for many tokens.
@@ -148,6 +149,7 @@ struct ChooseArguments {
     std::int32_t normalize;
     std::int32_t* chosen; // [tokens, used]
     float* shares;        // [tokens, used]
+    std::int32_t* counts = nullptr;  // as router_row's
 };
 
 // experts_gate_up_TYPE: the same for one token and matrices of this type, where every chosen expert is on the device.
@@ -320,7 +322,9 @@ struct TopArguments {
 };
 
 // hand_over: for experts that are not on the device: copies the rows and the choice to pinned host memory, then counts *counter up and
-// writes it to *flag (pinned host memory), which a host thread watches.
+// writes it to *flag (pinned host memory), which a host thread watches. With a table: where every chosen expert is on the device the rows
+// are not copied, and nobody has to wait for the answer: *awaited is the count of the last hand-over for which somebody has. The choices of
+// hand-over n then stand at host_chosen + n % ring * ring_stride, so that the host may fall behind by that many.
 struct HandOverArguments {
     const float* x;              // [tokens, width]
     const std::int32_t* chosen;  // [tokens, used]
@@ -331,9 +335,13 @@ struct HandOverArguments {
     std::int32_t* host_chosen;
     std::uint32_t* counter;      // on the device
     std::uint32_t* flag;         // pinned
+    const ExpertAddresses* table = nullptr;  // [experts] or null
+    std::uint32_t* awaited = nullptr;        // on the device
+    std::uint32_t ring = 1;
+    std::uint32_t ring_stride = 0;
 };
 
-// await_host: ends when *flag (pinned host memory) is at least *counter: the host has answered the last hand_over.
+// await_host: ends when *flag (pinned host memory) is at least *counter (hand_over's counter or `awaited`): the host has answered it.
 struct AwaitArguments {
     const std::uint32_t* counter;
     const std::uint32_t* flag;

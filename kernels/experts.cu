@@ -16,7 +16,7 @@ inline constexpr int kMostUsed = 16;
 HR_DEVICE float ordered(float score) { return score == score ? score : bits_to_float(0xff800000U); }
 
 // cpu::route for one token by a block of at least 32 threads. scores: ordered, in shared memory.
-HR_DEVICE void choose(const float* scores, int experts, int used, bool normalize, std::int32_t* chosen, float* shares) {
+HR_DEVICE void choose(const float* scores, int experts, int used, bool normalize, std::int32_t* chosen, float* shares, std::int32_t* counts) {
     __shared__ float picked[kMostUsed];
     // An expert's rank is the number of those before it; neighbouring lanes count them together.
     int parts = 1;
@@ -35,6 +35,7 @@ HR_DEVICE void choose(const float* scores, int experts, int used, bool normalize
         if (part == 0 && i < experts && rank < used) {
             chosen[rank] = i;
             picked[rank] = score;
+            if (counts != nullptr) atomic_add(counts + i, 1);
         }
     }
     sync();
@@ -131,7 +132,7 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
     fence();
     for (int i = thread(); i < a.w.rows; i += threads()) scores[i] = ordered(static_cast<const volatile float*>(a.scores)[i]);
     sync();
-    choose(scores, a.w.rows, a.used, a.normalize != 0, a.chosen, a.shares);
+    choose(scores, a.w.rows, a.used, a.normalize != 0, a.chosen, a.shares, a.counts);
     if (thread() == 0) *a.ticket = 0;
 }
 
@@ -141,7 +142,7 @@ HR_KERNEL(choose_experts, ChooseArguments, 512) {
     const std::int64_t token = block_x();
     for (int i = thread(); i < a.experts; i += threads()) scores[i] = ordered(a.scores[token * a.experts + i]);
     sync();
-    choose(scores, a.experts, a.used, a.normalize != 0, a.chosen + token * a.used, a.shares + token * a.used);
+    choose(scores, a.experts, a.used, a.normalize != 0, a.chosen + token * a.used, a.shares + token * a.used, a.counts);
 }
 
 // A warp to a row of a choice's gate and up matrices; where their types differ the gate's products are stored first, and the same lane then
@@ -303,7 +304,18 @@ HR_KERNEL(combine_rows, CombineArguments, 256) {
 
 // One block: only it knows when everything is written.
 HR_KERNEL(hand_over, HandOverArguments, 1024) {
-    const std::int64_t values = static_cast<std::int64_t>(a.tokens) * a.width;
+    __shared__ int missing;
+    if (thread() == 0) missing = a.table == nullptr ? 1 : 0;
+    sync();
+    const std::uint32_t count = *a.counter + 1;
+    std::int32_t* host_chosen = a.host_chosen + static_cast<std::int64_t>(count % a.ring) * a.ring_stride;
+    for (int i = thread(); i < a.tokens * a.used; i += threads()) {
+        const std::int32_t expert = a.chosen[i];
+        host_chosen[i] = expert;
+        if (a.table != nullptr && a.table[expert].gate == nullptr) missing = 1;
+    }
+    sync();
+    const std::int64_t values = missing != 0 ? static_cast<std::int64_t>(a.tokens) * a.width : 0;
     if (a.width % 4 == 0) {
         for (std::int64_t i = thread(); i < values / 4; i += threads()) {
             reinterpret_cast<Four*>(a.host_x)[i] = reinterpret_cast<const Four*>(a.x)[i];
@@ -311,12 +323,11 @@ HR_KERNEL(hand_over, HandOverArguments, 1024) {
     } else {
         for (std::int64_t i = thread(); i < values; i += threads()) a.host_x[i] = a.x[i];
     }
-    for (int i = thread(); i < a.tokens * a.used; i += threads()) a.host_chosen[i] = a.chosen[i];
     fence_system();
     sync();
     if (thread() != 0) return;
-    const std::uint32_t count = *a.counter + 1;
     *a.counter = count;
+    if (missing != 0 && a.awaited != nullptr) *a.awaited = count;
     *static_cast<volatile std::uint32_t*>(a.flag) = count;
     fence_system();
 }

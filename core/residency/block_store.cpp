@@ -20,7 +20,7 @@ void BlockStore::find_kinds(std::span<const std::uint64_t> block_bytes) {
         if (fresh) kinds_.push_back({.block_bytes = bytes, .slot_bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment});
         kind_of_.push_back(found->second);
     }
-    slot_of_.assign(block_bytes.size(), kNone);
+    slot_of_.assign(block_bytes.size(), kNowhere);
 }
 
 Result<std::unique_ptr<BlockStore>> BlockStore::elastic(vmm::SegmentPool& pool, const vmm::Verdict& verdict,
@@ -33,14 +33,14 @@ Result<std::unique_ptr<BlockStore>> BlockStore::elastic(vmm::SegmentPool& pool, 
         Kind& kind = store->kinds_[k];
         const auto blocks = static_cast<std::uint64_t>(std::ranges::count(store->kind_of_, static_cast<std::uint32_t>(k)));
         const std::size_t of_shelf = static_cast<std::size_t>((kind.slot_bytes + segment - 1) / segment);
-        kind.slots = static_cast<std::uint32_t>(of_shelf * segment / kind.slot_bytes);
-        kind.shelves = static_cast<std::size_t>((blocks + kind.slots - 1) / kind.slots);
+        kind.per_shelf = static_cast<std::uint32_t>(of_shelf * segment / kind.slot_bytes);
+        kind.shelves = static_cast<std::size_t>((blocks + kind.per_shelf - 1) / kind.per_shelf);
         kind.first_shelf = store->shelves_.size();
         for (std::size_t i = 0; i < kind.shelves; ++i, segments += of_shelf) {
             store->shelves_.push_back({.kind = k, .first_slot = static_cast<Slot>(store->block_in_.size()), .first_segment = segments,
                                        .segments = of_shelf, .bytes = of_shelf * segment, .address = 0, .memory = {}, .used = 0});
-            store->block_in_.insert(store->block_in_.end(), kind.slots, kNone);
-            store->shelf_of_slot_.insert(store->shelf_of_slot_.end(), kind.slots, static_cast<std::uint32_t>(store->shelves_.size() - 1));
+            store->block_in_.insert(store->block_in_.end(), kind.per_shelf, kNowhere);
+            store->shelf_of_slot_.insert(store->shelf_of_slot_.end(), kind.per_shelf, static_cast<std::uint32_t>(store->shelves_.size() - 1));
         }
     }
     HR_TRY(store->arena_, vmm::create_arena(pool, verdict, segments * segment));
@@ -54,15 +54,15 @@ Result<std::unique_ptr<BlockStore>> BlockStore::plain(gpu::Driver& driver, std::
     store->find_kinds(block_bytes);
     for (std::size_t k = 0; k < store->kinds_.size(); ++k) {
         Kind& kind = store->kinds_[k];
-        kind.slots = static_cast<std::uint32_t>(std::ranges::count_if(wanted, [&](Block block) { return store->kind_of_[block] == k; }));
-        if (kind.slots == 0) continue;
-        Shelf shelf{.kind = k, .first_slot = static_cast<Slot>(store->block_in_.size()), .bytes = kind.slots * kind.slot_bytes, .memory = {}};
+        kind.per_shelf = static_cast<std::uint32_t>(std::ranges::count_if(wanted, [&](Block block) { return store->kind_of_[block] == k; }));
+        if (kind.per_shelf == 0) continue;
+        Shelf shelf{.kind = k, .first_slot = static_cast<Slot>(store->block_in_.size()), .bytes = kind.per_shelf * kind.slot_bytes, .memory = {}};
         HR_TRY(shelf.memory, gpu::Buffer::create(driver, shelf.bytes));
         shelf.address = shelf.memory.address();
         kind.first_shelf = store->shelves_.size();
         kind.shelves = 1;
-        store->block_in_.insert(store->block_in_.end(), kind.slots, kNone);
-        store->shelf_of_slot_.insert(store->shelf_of_slot_.end(), kind.slots, static_cast<std::uint32_t>(store->shelves_.size()));
+        store->block_in_.insert(store->block_in_.end(), kind.per_shelf, kNowhere);
+        store->shelf_of_slot_.insert(store->shelf_of_slot_.end(), kind.per_shelf, static_cast<std::uint32_t>(store->shelves_.size()));
         store->shelves_.push_back(std::move(shelf));
     }
     for (const Block block : wanted) {
@@ -102,9 +102,9 @@ void BlockStore::place(Block block, Slot slot) noexcept {
 
 void BlockStore::remove(Block block) noexcept {
     const Slot slot = slot_of_[block];
-    if (slot == kNone) return;
-    block_in_[slot] = kNone;
-    slot_of_[block] = kNone;
+    if (slot == kNowhere) return;
+    block_in_[slot] = kNowhere;
+    slot_of_[block] = kNowhere;
     --shelves_[shelf_of_slot_[slot]].used;
 }
 
@@ -115,8 +115,8 @@ BlockStore::Leaving BlockStore::plan_leaving(std::uint64_t bytes, std::span<cons
     for (std::size_t i = 0; i < shelves_.size(); ++i) {
         if (!mapped(shelves_[i])) continue;
         float sum = 0;
-        for (Slot slot = shelves_[i].first_slot; slot < shelves_[i].first_slot + kinds_[shelves_[i].kind].slots; ++slot) {
-            if (block_in_[slot] != kNone) sum += heat[block_in_[slot]] + 1e-6F;
+        for (Slot slot = shelves_[i].first_slot; slot < shelves_[i].first_slot + kinds_[shelves_[i].kind].per_shelf; ++slot) {
+            if (block_in_[slot] != kNowhere) sum += heat[block_in_[slot]] + 1e-6F;
         }
         order.emplace_back(sum / static_cast<float>(shelves_[i].bytes), shelves_.size() - i);
     }
@@ -133,16 +133,16 @@ BlockStore::Leaving BlockStore::plan_leaving(std::uint64_t bytes, std::span<cons
     std::uint64_t moved = 0;
     for (std::size_t k = 0; k < kinds_.size(); ++k) {
         std::vector<Block> going;
-        std::vector<std::pair<Block, Slot>> places;  // kNone: a free slot
+        std::vector<std::pair<Block, Slot>> places;  // kNowhere: a free slot
         for (std::size_t i = kinds_[k].first_shelf; i < kinds_[k].first_shelf + kinds_[k].shelves; ++i) {
             if (!mapped(shelves_[i])) continue;
-            for (Slot slot = shelves_[i].first_slot; slot < shelves_[i].first_slot + kinds_[k].slots; ++slot) {
+            for (Slot slot = shelves_[i].first_slot; slot < shelves_[i].first_slot + kinds_[k].per_shelf; ++slot) {
                 const Block block = block_in_[slot];
                 if (!leaves[i]) places.emplace_back(block, slot);
-                else if (block != kNone) going.push_back(block);
+                else if (block != kNowhere) going.push_back(block);
             }
         }
-        const auto temperature = [&](Block block) { return block == kNone ? -1.0F : heat[block]; };
+        const auto temperature = [&](Block block) { return block == kNowhere ? -1.0F : heat[block]; };
         std::ranges::stable_sort(going, [&](Block a, Block b) { return heat[a] > heat[b]; });
         std::ranges::stable_sort(places, [&](const auto& a, const auto& b) { return temperature(a.first) < temperature(b.first); });
         for (std::size_t i = 0; i < going.size(); ++i) {
@@ -152,7 +152,7 @@ BlockStore::Leaving BlockStore::plan_leaving(std::uint64_t bytes, std::span<cons
                 break;
             }
             leaving.moves.push_back({.block = going[i], .to = places[i].second, .instead = places[i].first});
-            if (places[i].first != kNone) leaving.out.push_back(places[i].first);
+            if (places[i].first != kNowhere) leaving.out.push_back(places[i].first);
             moved += kinds_[k].block_bytes;
         }
     }
@@ -171,8 +171,8 @@ BlockStore::Coming BlockStore::plan_coming(std::span<const Block> wanted, std::u
             unmapped[shelf.kind].push_back(i);
             continue;
         }
-        for (Slot slot = shelf.first_slot + kinds_[shelf.kind].slots; slot-- > shelf.first_slot;) {
-            if (block_in_[slot] == kNone) free[shelf.kind].push_back(slot);
+        for (Slot slot = shelf.first_slot + kinds_[shelf.kind].per_shelf; slot-- > shelf.first_slot;) {
+            if (block_in_[slot] == kNowhere) free[shelf.kind].push_back(slot);
         }
     }
     for (const Block block : wanted) {
@@ -187,7 +187,7 @@ BlockStore::Coming BlockStore::plan_coming(std::span<const Block> wanted, std::u
             unmapped[kind].pop_back();
             coming.shelves.push_back(next);
             coming.mapping += shelves_[next].bytes;
-            for (Slot slot = shelves_[next].first_slot + kinds_[kind].slots; slot-- > shelves_[next].first_slot;) free[kind].push_back(slot);
+            for (Slot slot = shelves_[next].first_slot + kinds_[kind].per_shelf; slot-- > shelves_[next].first_slot;) free[kind].push_back(slot);
         }
         coming.blocks.emplace_back(block, free[kind].back());
         free[kind].pop_back();

@@ -31,7 +31,7 @@ public:
                                                                    std::span<const Block> wanted);
 
     [[nodiscard]] std::size_t blocks() const noexcept { return slot_of_.size(); }
-    [[nodiscard]] bool has_slot(Block block) const noexcept { return slot_of_[block] != kNone; }
+    [[nodiscard]] bool has_slot(Block block) const noexcept { return slot_of_[block] != kNowhere; }
     [[nodiscard]] gpu::DevicePointer address(Block block) const noexcept { return has_slot(block) ? slot_address(slot_of_[block]) : 0; }
     [[nodiscard]] std::uint64_t block_bytes(Block block) const noexcept { return kinds_[kind_of_[block]].block_bytes; }
     [[nodiscard]] std::uint64_t mapped_bytes() const noexcept;
@@ -45,7 +45,7 @@ public:
         struct Move {
             Block block;
             Slot to;
-            Block instead;  // the block that has that slot until then, or none: kNone
+            Block instead;  // the block that has that slot until then, or none: kNowhere
         };
         std::vector<Move> moves;
         std::vector<Block> out;       // without those that move, but with those whose slots are taken
@@ -68,6 +68,7 @@ public:
     void place(Block block, Slot slot) noexcept;  // a free one
     void remove(Block block) noexcept;            // its slot is free then
     [[nodiscard]] gpu::DevicePointer slot_address(Slot slot) const noexcept;
+    [[nodiscard]] Slot slot_of(Block block) const noexcept { return slot_of_[block]; }
     [[nodiscard]] bool usable(Slot slot) const noexcept { return mapped(shelf_of(slot)); }
 
     // Maps shelves one after the other; stops at the first that cannot be. Returns how many were; `error` says why not all.
@@ -77,7 +78,7 @@ public:
     // Shelves without a block, of which something is mapped.
     [[nodiscard]] std::vector<std::size_t> empty_shelves() const;
 
-    static constexpr std::uint32_t kNone = 0xffffffffU;
+    static constexpr std::uint32_t kNowhere = 0xffffffffU;
 
 private:
     struct Kind {
@@ -85,7 +86,7 @@ private:
         std::uint64_t slot_bytes = 0;
         std::size_t first_shelf = 0;
         std::size_t shelves = 0;
-        std::uint32_t slots = 0;       // of a shelf
+        std::uint32_t per_shelf = 0;   // slots
     };
     struct Shelf {
         std::size_t kind = 0;

@@ -1,6 +1,7 @@
 // Products on the simulated card.
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -169,6 +170,14 @@ void run(std::string_view, const ProductTilesArguments& a) {
     multiply(x, &a.target, 1, false);
 }
 
+namespace {
+
+void count_chosen(std::int32_t* counts, const std::int32_t* chosen, std::int32_t n) {
+    for (std::int32_t i = 0; counts && i < n; ++i) std::atomic_ref(counts[chosen[i]]).fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
 void run(std::string_view, const RouterArguments& a) {
     const std::int64_t width = a.w.cols;
     cpu::rms_norm(OneThread(), a.x, 1, width, width, a.norm, a.epsilon, a.normed);
@@ -177,10 +186,12 @@ void run(std::string_view, const RouterArguments& a) {
     x.take_for(static_cast<TensorType>(a.w.type), {}, {});
     x.multiply(matrix(a.w), nullptr, 1, a.scores, a.w.rows);
     cpu::route(a.scores, 1, a.w.rows, a.used, a.normalize != 0, a.chosen, a.shares);
+    count_chosen(a.counts, a.chosen, a.used);
 }
 
 void run(std::string_view, const ChooseArguments& a) {
     cpu::route(a.scores, a.tokens, a.experts, a.used, a.normalize != 0, a.chosen, a.shares);
+    count_chosen(a.counts, a.chosen, a.tokens * a.used);
 }
 
 void run(std::string_view, const ExpertsGateUpArguments& a) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "core/base/bytes.h"
 #include "core/model/gpu/expert_residency.h"
@@ -16,6 +17,10 @@ using residency::ResizeReport;
 constexpr std::uint64_t kPieceBytes = 256 * MiB;   // of growing, published together
 constexpr std::size_t kPiecesAtOnce = 2;           // one is copied while the next is mapped
 constexpr std::uint64_t kMostMoved = 1 * GiB;      // by one change: a step waits for it, about a millisecond
+
+constexpr std::uint64_t kMostAdapted = 128 * MiB;  // at a time: 3 ms of the bus
+constexpr float kHotter = 1.5F;                    // what comes, against what goes: choices are noisy
+constexpr float kLeastHeat = 2;
 
 class Timer {
 public:
@@ -75,6 +80,7 @@ void ExpertResidency::give(std::uint64_t bytes, ResizeReport& report) {
     BlockStore::Leaving leaving;
     {
         const Timer timer(report.moving_ms);
+        read_heat();
         leaving = store_->plan_leaving(bytes, heat_, kMostMoved);
     }
     Result<> fence;
@@ -108,20 +114,10 @@ void ExpertResidency::release_empty(ResizeReport& report) {
     count();
 }
 
-bool ExpertResidency::begin_piece(std::span<const Block>& wanted, std::uint64_t& room, std::deque<Piece>& pieces, ResizeReport& report) {
-    const auto coming = store_->plan_coming(wanted, kPieceBytes, room);
-    wanted = wanted.subspan(coming.looked_at);
-    if (coming.blocks.empty()) return false;
-    std::optional<Error> error;
-    {
-        const Timer timer(report.releasing_ms);
-        (void)store_->map(coming.shelves, error);
-        room -= std::min(room, coming.mapping);
-    }
-    if (error) note(report, *error);
-    Piece piece;
+// Gives the blocks their slots and enqueues their copies; on failure they have none, and nothing is on its way.
+Result<> ExpertResidency::copy_piece(std::span<const std::pair<Block, residency::Slot>> blocks, Piece& piece, ResizeReport& report) {
     const auto copy_all = [&]() -> Result<> {
-        for (const auto& [block, slot] : coming.blocks) {
+        for (const auto& [block, slot] : blocks) {
             if (!store_->usable(slot)) continue;
             store_->place(block, slot);
             piece.blocks.push_back(block);
@@ -135,10 +131,26 @@ bool ExpertResidency::begin_piece(std::span<const Block>& wanted, std::uint64_t&
         return {};
     };
     const auto copied = copy_all();
-    if (!copied) {
+    if (copied) return {};
+    for (const gpu::Stream& stream : streams_) (void)driver_.synchronize_stream(stream.get());
+    for (const Block block : piece.blocks) store_->remove(block);
+    return copied;
+}
+
+bool ExpertResidency::begin_piece(std::span<const Block>& wanted, std::uint64_t& room, std::deque<Piece>& pieces, ResizeReport& report) {
+    const auto coming = store_->plan_coming(wanted, kPieceBytes, room);
+    wanted = wanted.subspan(coming.looked_at);
+    if (coming.blocks.empty()) return false;
+    std::optional<Error> error;
+    {
+        const Timer timer(report.releasing_ms);
+        (void)store_->map(coming.shelves, error);
+        room -= std::min(room, coming.mapping);
+    }
+    if (error) note(report, *error);
+    Piece piece;
+    if (const auto copied = copy_piece(coming.blocks, piece, report); !copied) {
         note(report, copied.error());
-        for (const gpu::Stream& stream : streams_) (void)driver_.synchronize_stream(stream.get());
-        for (const Block block : piece.blocks) store_->remove(block);
         return false;
     }
     if (!piece.blocks.empty()) pieces.push_back(std::move(piece));
@@ -159,6 +171,7 @@ Result<> ExpertResidency::publish(const Piece& piece) {
 }
 
 void ExpertResidency::take(std::uint64_t room, ResizeReport& report, const std::stop_token& superseded) {
+    read_heat();
     const std::vector<Block> all = missing_hottest_first();
     std::span<const Block> wanted = all;
     std::deque<Piece> pieces;
@@ -189,6 +202,66 @@ void ExpertResidency::take(std::uint64_t room, ResizeReport& report, const std::
             if (!driver_.synchronize_stream(stream.get())) return count();
         }
         release_empty(report);
+    }
+    count();
+}
+
+void ExpertResidency::adapt(ResizeReport& report) {
+    read_heat();
+    if (here_->all) return;
+    std::vector<Block> cold;
+    for (Block block = 0; block < published_.size(); ++block) {
+        if (published_[block] != 0) cold.push_back(block);
+    }
+    std::ranges::stable_sort(cold, [&](Block a, Block b) { return heat_[a] < heat_[b]; });
+    // The hottest that are missing against the coldest of their size.
+    std::vector<std::pair<Block, Block>> changes;
+    std::uint64_t bytes = 0;
+    std::map<std::uint64_t, std::size_t> looked_at;  // of `cold`, by size
+    for (const Block hot : missing_hottest_first()) {
+        if (bytes >= kMostAdapted || heat_[hot] < kLeastHeat) break;
+        std::size_t& i = looked_at[store_->block_bytes(hot)];
+        while (i < cold.size() && store_->block_bytes(cold[i]) != store_->block_bytes(hot)) ++i;
+        if (i == cold.size() || heat_[hot] < kHotter * heat_[cold[i]] + kLeastHeat) continue;
+        changes.emplace_back(hot, cold[i++]);
+        bytes += store_->block_bytes(hot);
+    }
+    if (changes.empty()) return;
+
+    Piece outgoing;
+    for (const auto& [hot, old] : changes) outgoing.blocks.push_back(old);
+    Result<> fence;
+    {
+        const residency::StepGate::Change change(environment_.gate);
+        for (const Block old : outgoing.blocks) published_[old] = 0;
+        if (auto written = write_table(); !written) {
+            for (const Block old : outgoing.blocks) published_[old] = 1;
+            return note(report, written.error());
+        }
+        renew_snapshot();
+        fence = record_fence();
+    }
+    if (fence) fence = await_event(fence_.get());
+    if (!fence) {  // they are where they were
+        note(report, fence.error());
+        if (const auto again = publish(outgoing); !again) note(report, again.error());
+        return;
+    }
+    std::vector<std::pair<Block, residency::Slot>> coming;
+    for (const auto& [hot, old] : changes) {
+        coming.emplace_back(hot, store_->slot_of(old));
+        store_->remove(old);
+    }
+    Piece piece;
+    const auto arrive = [&]() -> Result<> {
+        HR_CHECK(copy_piece(coming, piece, report));
+        for (const gpu::Event& event : piece.copied) HR_CHECK(await_event(event.get()));
+        return publish(piece);
+    };
+    if (const auto arrived = arrive(); !arrived) {
+        note(report, arrived.error());
+        for (const gpu::Stream& stream : streams_) (void)driver_.synchronize_stream(stream.get());
+        for (const Block block : piece.blocks) store_->remove(block);
     }
     count();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -14,6 +15,8 @@ namespace {
 using residency::Block;
 
 constexpr std::uint64_t kStagingBytes = 8 * MiB;
+// So many choices for each expert of the model and the past counts a third: some 500 tokens of a model that uses 8 of 128 experts.
+constexpr double kMemory = 32;
 constexpr auto kPoll = std::chrono::microseconds(50);
 
 std::uint64_t matrix_bytes(const cpu::Matrix& matrix) noexcept { return static_cast<std::uint64_t>(matrix.rows * matrix.row_bytes); }
@@ -34,7 +37,7 @@ Result<std::unique_ptr<ExpertResidency>> ExpertResidency::create(const Environme
             std::uint64_t total = 0;
             for (std::size_t m = 0; const cpu::Matrix* matrix : {&block->gate, &block->up, &block->down}) {
                 source.bytes[m] = matrix_bytes(*matrix);
-                source.from[m] = matrix->data + static_cast<std::uint64_t>(e) * source.bytes[m];
+                source.from[m] = reinterpret_cast<const std::uint8_t*>(matrix->data) + static_cast<std::uint64_t>(e) * source.bytes[m];
                 total += source.bytes[m++];
             }
             if (e < part.experts[static_cast<std::size_t>(i - part.first)]) named.push_back(static_cast<Block>(bytes.size()));
@@ -86,6 +89,10 @@ Result<> ExpertResidency::make_streams() {
         HR_TRY(image.copied, gpu::make_event(driver_));
     }
     if (environment_.pool == nullptr) return {};
+    counted_.assign(source_.size(), 0);
+    HR_TRY(counts_, gpu::Buffer::create(driver_, source_.size() * sizeof(std::int32_t)));
+    HR_TRY(counts_here_, gpu::PinnedBuffer::create(driver_, counts_.bytes()));
+    HR_CHECK(driver_.fill(counts_.address(), 0, counts_.bytes(), environment_.steps));
     HR_TRY(fence_, gpu::make_event(driver_));
     for (gpu::Stream& stream : streams_) {
         HR_TRY(stream, gpu::make_stream(driver_));
@@ -106,6 +113,31 @@ std::vector<Block> ExpertResidency::missing_hottest_first() const {
     }
     std::ranges::stable_sort(missing, [&](Block a, Block b) { return heat_[a] != heat_[b] ? heat_[a] > heat_[b] : rank_[a] < rank_[b]; });
     return missing;
+}
+
+void ExpertResidency::read_heat() {
+    // Steps may be counting meanwhile: what they add now is seen next time.
+    if (!driver_.copy_to_host(counts_here_.as<>(), counts_.address(), counts_.bytes(), streams_[0].get()) ||
+        !driver_.synchronize_stream(streams_[0].get())) {
+        return;  // the heat that is known will do
+    }
+    const auto* counts = counts_here_.as<std::int32_t>();
+    std::uint64_t chosen = 0, chosen_here = 0;
+    for (Block block = 0; block < heat_.size(); ++block) {
+        const std::uint32_t fresh = static_cast<std::uint32_t>(counts[block]) - static_cast<std::uint32_t>(counted_[block]);
+        counted_[block] = counts[block];
+        chosen += fresh;
+        if (published_[block] != 0) chosen_here += fresh;
+        heat_[block] += static_cast<float>(fresh);
+    }
+    if (chosen == 0) return;
+    // One layer's share of the choices is what was read since: the past fades with what comes, not with time.
+    const auto used = static_cast<double>(heat_.size());
+    const auto kept = static_cast<float>(std::exp(-static_cast<double>(chosen) / (kMemory * used)));
+    for (float& heat : heat_) heat *= kept;
+    chosen_ = static_cast<double>(kept) * (chosen_ + static_cast<double>(chosen));
+    chosen_here_ = static_cast<double>(kept) * (chosen_here_ + static_cast<double>(chosen_here));
+    hit_rate_.store(chosen_here_ / chosen_, std::memory_order_relaxed);
 }
 
 Result<> ExpertResidency::write_table() {

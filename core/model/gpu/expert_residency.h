@@ -53,6 +53,8 @@ public:
     [[nodiscard]] const std::shared_ptr<const Here>& here() const noexcept { return here_; }
     // On the device, [experts]. layer: of the part.
     [[nodiscard]] const kernels::ExpertAddresses* table(std::size_t layer) const noexcept { return table_.as<kernels::ExpertAddresses>() + first_block_[layer]; }
+    // On the device, [experts]: how often each was chosen; null where nothing moves.
+    [[nodiscard]] std::int32_t* counts(std::size_t layer) const noexcept { return counts_.bytes() > 0 ? counts_.as<std::int32_t>() + first_block_[layer] : nullptr; }
     [[nodiscard]] std::size_t first_block(std::size_t layer) const noexcept { return first_block_[layer]; }
 
     // For changes: one thread at a time, not one that has the gate. Both add to the report's times and say in limited_by what failed.
@@ -60,6 +62,8 @@ public:
     void give(std::uint64_t bytes, residency::ResizeReport& report);
     // Copies missing experts, the hottest first, into free slots and up to `room` bytes of new segments.
     void take(std::uint64_t room, residency::ResizeReport& report, const std::stop_token& superseded);
+    // Lets hot experts that are missing take the slots of cold ones: a few at a time, so that steps hardly notice.
+    void adapt(residency::ResizeReport& report);
     // Registers the experts in the mapped file for copies at bus speed.
     void pin(const std::stop_token& stop);
 
@@ -68,6 +72,8 @@ public:
     [[nodiscard]] std::uint64_t full_bytes() const noexcept { return store_->full_bytes(); }
     [[nodiscard]] std::int64_t resident() const noexcept { return resident_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::int64_t total() const noexcept { return static_cast<std::int64_t>(source_.size()); }
+    // Of the experts that were chosen lately: how many were on the device when that was last looked at.
+    [[nodiscard]] double hit_rate() const noexcept { return hit_rate_.load(std::memory_order_relaxed); }
 
 private:
     struct Source {
@@ -87,6 +93,9 @@ private:
     explicit ExpertResidency(const Environment& environment) : environment_(environment), driver_(environment.driver), pinned_(environment.driver) {}
     [[nodiscard]] Result<> make_streams();
     [[nodiscard]] std::vector<residency::Block> missing_hottest_first() const;
+    // Takes up what was chosen since the last look.
+    void read_heat();
+    [[nodiscard]] Result<> copy_piece(std::span<const std::pair<residency::Block, residency::Slot>> blocks, Piece& piece, residency::ResizeReport& report);
     // Writes the published experts' addresses in the stream of the steps; with the gate. On failure the device has the table it had.
     [[nodiscard]] Result<> write_table();
     void renew_snapshot();
@@ -108,7 +117,12 @@ private:
     std::vector<Source> source_;               // [blocks]
     std::vector<std::size_t> first_block_;     // [layers of the part + 1]
     std::vector<std::uint32_t> rank_;          // [blocks]: among equally hot ones: the same expert of every layer, then the next
-    std::vector<float> heat_;                  // [blocks]
+    std::vector<float> heat_;                  // [blocks]: how often it was chosen, the past counting less and less
+    gpu::Buffer counts_;                       // int32 [blocks] on the device
+    gpu::PinnedBuffer counts_here_;            // the same as last read
+    std::vector<std::int32_t> counted_;        // [blocks]: what heat_ knows of
+    double chosen_ = 0, chosen_here_ = 0;      // decayed as heat
+    std::atomic<double> hit_rate_{1};
     std::unique_ptr<residency::BlockStore> store_;
     std::vector<std::uint8_t> published_;      // [blocks]: the table on the device names its slot
     std::shared_ptr<const Here> here_;

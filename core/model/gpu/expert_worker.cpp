@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/model/gpu/scratch.h"
+
 namespace headroom::model {
 namespace {
 
@@ -22,21 +24,23 @@ Result<HandOverMemory> HandOverMemory::create(gpu::Driver& driver, std::int64_t 
     const auto bytes = [](std::int64_t count) { return static_cast<std::uint64_t>(count) * 4; };
     HR_TRY(memory.x, gpu::PinnedBuffer::create(driver, bytes(tokens * width)));
     HR_TRY(memory.chosen, gpu::PinnedBuffer::create(driver, bytes(tokens * used)));
+    memory.ring_stride = static_cast<std::uint32_t>(kLogitRows * used);
+    HR_TRY(memory.ring, gpu::PinnedBuffer::create(driver, bytes(kHandOverRing * memory.ring_stride)));
     HR_TRY(memory.outputs, gpu::PinnedBuffer::create(driver, bytes(tokens * used * width)));
     HR_TRY(memory.flags, gpu::PinnedBuffer::create(driver, 2 * kReplyOffset));
     std::memset(memory.flags.as<>(), 0, memory.flags.bytes());
-    HR_TRY(memory.counter, gpu::Buffer::create(driver, sizeof(std::uint32_t)));
-    HR_CHECK(driver.fill(memory.counter.address(), 0, sizeof(std::uint32_t)));
+    HR_TRY(memory.counter, gpu::Buffer::create(driver, 2 * sizeof(std::uint32_t)));
+    HR_CHECK(driver.fill(memory.counter.address(), 0, memory.counter.bytes()));
     HR_CHECK(driver.synchronize());
     return memory;
 }
 
-void MissingExperts::compute(const DeviceMixture& mixture, std::int64_t tokens, std::span<const std::uint8_t> here) {
+void MissingExperts::compute(const DeviceMixture& mixture, std::int64_t tokens, const std::int32_t* chosen, std::span<const std::uint8_t> here) {
     const MixtureFeedForward& block = *mixture.in_file;
     const std::int64_t width = block.gate.cols;
     activations_.assign(memory_.x.as<float>(), tokens, width, width);
     activations_.require(pool_, Experts::forms(block));
-    experts_.compute(block, activations_, memory_.chosen.as<std::int32_t>(), here);
+    experts_.compute(block, activations_, chosen, here);
     const auto rows = experts_.outputs();
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (rows[i] == nullptr) continue;
@@ -54,7 +58,12 @@ ExpertWorker::~ExpertWorker() {
 
 void ExpertWorker::await(std::span<const Layer> layers, std::int64_t tokens, std::shared_ptr<const ExpertResidency::Here> here) {
     {
-        const std::scoped_lock lock(mutex_);
+        std::unique_lock lock(mutex_);
+        while (!stop_ && jobs_.size() + layers.size() > kHandOverRing / 2) {
+            lock.unlock();
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+            lock.lock();
+        }
         for (const Layer& layer : layers) jobs_.push_back({.layer = layer, .tokens = tokens, .here = here});
     }
     changed_.notify_one();
@@ -91,9 +100,12 @@ void ExpertWorker::work() {
             if (stop_.load(std::memory_order_relaxed)) return;
             if (spins > 4096) std::this_thread::yield();
         }
-        const std::span<const std::uint8_t> here = job.here->experts;
-        missing_.compute(*job.layer.mixture, job.tokens,
-                         here.subspan(job.layer.first_block, static_cast<std::size_t>(job.layer.mixture->shape.experts)));
+        const kernels::ExpertShape& shape = job.layer.mixture->shape;
+        const auto here = std::span<const std::uint8_t>(job.here->experts).subspan(job.layer.first_block, static_cast<std::size_t>(shape.experts));
+        const std::int32_t* chosen = memory_.ring.as<std::int32_t>() + static_cast<std::size_t>(number % kHandOverRing) * memory_.ring_stride;
+        // With nothing missing the device has gone on, and the rows may be another layer's by now.
+        const bool missing = std::any_of(chosen, chosen + job.tokens * shape.used, [&](std::int32_t expert) { return here[static_cast<std::size_t>(expert)] == 0; });
+        if (missing) missing_.compute(*job.layer.mixture, job.tokens, chosen, here);
         if (stop_.load(std::memory_order_relaxed)) return;  // the answer says "all" already
         flag(memory_, kReply).store(number, std::memory_order_release);
     }

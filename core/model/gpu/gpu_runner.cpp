@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <new>
 
 #include <spdlog/spdlog.h>
@@ -14,6 +15,9 @@ namespace {
 constexpr int kMostTries = 24;
 // What the driver itself takes while the program runs (graphs, launches), beside what is allocated here.
 constexpr std::uint64_t kDriverShare = 96 * MiB;
+// How often hot experts that are missing may take the places of cold ones.
+constexpr auto kLookWhileBusy = std::chrono::milliseconds(100);
+constexpr auto kLookWhileIdle = std::chrono::milliseconds(1000);
 
 std::size_t pages_for(std::int64_t positions) noexcept {
     return static_cast<std::size_t>((positions + cpu::kPagePositions - 1) / cpu::kPagePositions);
@@ -144,6 +148,7 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
                 if (part.driver->make_current(part.device)) part.runner->pin(stop);
             }
         });
+        adapting_ = std::jthread([this](const std::stop_token& stop) { adapt(stop); });
     }
     return {};
 }
@@ -165,7 +170,37 @@ void GpuRunner::count_experts() {
     }
 }
 
+// Looks at what steps use, as long as there are steps.
+void GpuRunner::adapt(const std::stop_token& stop) {
+    std::vector<std::uint64_t> seen(parts_.size(), 0);
+    std::mutex mutex;
+    std::condition_variable_any ended;
+    for (bool active = false; !stop.stop_requested();) {
+        std::unique_lock lock(mutex);
+        (void)ended.wait_for(lock, stop, active ? kLookWhileBusy : kLookWhileIdle, [] { return false; });
+        active = false;
+        for (std::size_t i = 0; i < parts_.size() && !stop.stop_requested(); ++i) {
+            Part& part = parts_[i];
+            const std::uint64_t steps = part.runner->steps();
+            if (!part.runner->elastic() || steps == seen[i]) continue;
+            seen[i] = steps;
+            active = true;
+            const std::unique_lock alone(*part.changing, std::try_to_lock);
+            if (!alone || !part.driver->make_current(part.device)) continue;
+            residency::ResizeReport report;
+            part.runner->adapt(report);
+            if (!report.limited_by.empty()) spdlog::warn("Experts could not change places: {}", report.limited_by);
+        }
+    }
+}
+
+void GpuRunner::settle() {
+    const std::scoped_lock lock(settling_);
+    if (pinning_.joinable()) pinning_.join();
+}
+
 GpuRunner::~GpuRunner() {
+    adapting_ = {};
     pinning_ = {};
     for (Part& part : parts_) {
         (void)part.driver->make_current(part.device);
@@ -197,6 +232,7 @@ residency::Usage GpuRunner::usage(std::size_t device) const {
         usage.full_bytes = runner.base_bytes();
         if (const ExpertResidency* experts = runner.experts()) {
             usage.blocks_are_experts = true;
+            usage.hit_rate = experts->hit_rate();
             usage.blocks_resident = experts->resident();
             usage.blocks_total = experts->total();
             usage.full_bytes += experts->full_bytes();

@@ -62,6 +62,9 @@ public:
     // device's verdict is not `on`, with its reason).
     [[nodiscard]] Result<residency::ResizeReport> resize(std::size_t device, std::uint64_t budget, const std::stop_token& superseded = {});
 
+    // Waits until what create() left to the background is done: copies to the devices run at the speed of the bus from then on.
+    void settle();
+
     [[nodiscard]] Result<std::unique_ptr<Sequence>> create_sequence() override;
     [[nodiscard]] std::int64_t max_tokens() const noexcept override { return max_tokens_; }
     [[nodiscard]] Result<> run(const Piece& piece, LogitsSink sink, std::stop_token stop) override;
@@ -89,6 +92,7 @@ private:
     [[nodiscard]] Result<> run_few_rows(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
     [[nodiscard]] std::int64_t most_together() const noexcept;
     void count_experts();
+    void adapt(const std::stop_token& stop);
 
     const Transformer& transformer_;
     Forward forward_;      // the layers on the processor
@@ -103,7 +107,9 @@ private:
         std::atomic<std::uint64_t> budget{0};
     };
     std::deque<Target> targets_;  // as in Options::targets
+    std::mutex settling_;
     std::jthread pinning_;         // ends before what it uses
+    std::jthread adapting_;        // the same
 };
 
 }  // namespace headroom::model

@@ -26,6 +26,7 @@ std::uint32_t form_of(std::uint32_t type) noexcept { return static_cast<std::uin
 
 Result<> PartRunner::enqueue_all(const Step& asked, PartTail tail, std::size_t rows, bool captured, const std::stop_token& stop) {
     Step step = asked;
+    if (!captured) steps_.fetch_add(1, std::memory_order_relaxed);
     if (weights_.embedding.data != nullptr) {
         HR_CHECK(kernels::embed_rows(queue(), {.table = weights_.embedding, .tokens = step.ids, .x = scratch_.x,
                                                .count = static_cast<std::int32_t>(step.tokens)}));
@@ -162,7 +163,7 @@ Result<> PartRunner::route(const DeviceLayer& layer, const DeviceMixture& block,
                                              .groups_256 = (forms & kernels::kForm256) != 0 ? scratch_.groups_256 : kernels::Quantized{},
                                              .groups_32 = (forms & kernels::kForm32) != 0 ? scratch_.groups_32 : kernels::Quantized{},
                                              .scores = scratch_.scores, .chosen = scratch_.chosen, .shares = scratch_.shares,
-                                             .ticket = scratch_.tickets});
+                                             .ticket = scratch_.tickets, .counts = experts_->counts(block.layer)});
     }
     HR_CHECK(prepare(scratch_.x, layer.feed_forward_norm, step.tokens, block.shape.width, forms, scratch_.normed));
     const DeviceLinear router{.weight = block.router};
@@ -170,7 +171,7 @@ Result<> PartRunner::route(const DeviceLayer& layer, const DeviceMixture& block,
     HR_CHECK(products(scratch_.normed, step.tokens, scores, false));
     return kernels::choose_experts(queue(), {.scores = scratch_.scores, .tokens = static_cast<std::int32_t>(step.tokens),
                                              .experts = block.shape.experts, .used = block.shape.used, .normalize = block.normalize ? 1 : 0,
-                                             .chosen = scratch_.chosen, .shares = scratch_.shares});
+                                             .chosen = scratch_.chosen, .shares = scratch_.shares, .counts = experts_->counts(block.layer)});
 }
 
 // The chosen experts of each token by themselves. With every expert here their sum is added to x, else the outputs are kept apart.
@@ -211,9 +212,11 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
     if (!step.complete && captured) {
         HR_CHECK(kernels::hand_over(queue(), {.x = scratch_.normed, .chosen = scratch_.chosen, .tokens = tokens, .width = shape.width,
                                               .used = shape.used, .host_x = hand_over_->x.on_device<float>(),
-                                              .host_chosen = hand_over_->chosen.on_device<std::int32_t>(),
+                                              .host_chosen = hand_over_->ring.on_device<std::int32_t>(),
                                               .counter = hand_over_->counter.as<std::uint32_t>(),
-                                              .flag = hand_over_->flags.on_device<std::uint32_t>()}));
+                                              .flag = hand_over_->flags.on_device<std::uint32_t>(), .table = block.table,
+                                              .awaited = hand_over_->counter.as<std::uint32_t>(sizeof(std::uint32_t)), .ring = kHandOverRing,
+                                              .ring_stride = hand_over_->ring_stride}));
     } else if (!step.complete) {
         const auto floats = static_cast<std::uint64_t>(step.tokens * shape.width), choices = static_cast<std::uint64_t>(step.tokens * shape.used);
         HR_CHECK(driver_.copy_to_host(hand_over_->x.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.normed), floats * sizeof(float), stream_.get()));
@@ -228,13 +231,13 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
     HR_CHECK(few ? few_experts(block, step) : many_experts(block, step));
     if (few && step.complete) return {};
     if (!step.complete && captured) {
-        HR_CHECK(kernels::await_host(queue(), {.counter = hand_over_->counter.as<std::uint32_t>(),
+        HR_CHECK(kernels::await_host(queue(), {.counter = hand_over_->counter.as<std::uint32_t>(sizeof(std::uint32_t)),
                                                .flag = hand_over_->flags.on_device<std::uint32_t>(kReplyOffset)}));
     } else if (!step.complete) {
         // A prompt's share takes the processor long: the host waits here, not a kernel (a display's driver ends kernels after two seconds).
         HR_CHECK(driver_.synchronize_event(handed_over_event_.get()));
         const std::span<const std::uint8_t> here = step.here->experts;
-        missing_->compute(block, step.tokens, here.subspan(experts_->first_block(block.layer), static_cast<std::size_t>(shape.experts)));
+        missing_->compute(block, step.tokens, hand_over_->chosen.as<std::int32_t>(), here.subspan(experts_->first_block(block.layer), static_cast<std::size_t>(shape.experts)));
     }
     return kernels::combine_rows(queue(), {.table = block.table, .chosen = scratch_.chosen, .shares = scratch_.shares, .outputs = scratch_.outputs,
                                            .host_outputs = step.complete ? nullptr : hand_over_->outputs.on_device<float>(), .x = scratch_.x,

@@ -125,6 +125,10 @@ void PartRunner::resize(std::uint64_t budget, residency::ResizeReport& report, c
     }
 }
 
+void PartRunner::adapt(residency::ResizeReport& report) {
+    if (experts_ && segments_) experts_->adapt(report);
+}
+
 void PartRunner::pin(const std::stop_token& stop) {
     if (experts_ && segments_) experts_->pin(stop);
 }
@@ -228,6 +232,7 @@ Result<> PartRunner::replay(const Step& asked, PartTail tail, std::size_t rows) 
     const Result<> launched = driver_.launch_graph(graph.get(), stream_.get());
     if (!launched && !step.complete) worker_->abandon();
     waits_for_host_ = !step.complete;
+    steps_.fetch_add(1, std::memory_order_relaxed);
     return launched;
 }
 
@@ -238,7 +243,8 @@ Result<> PartRunner::capture(const Step& asked, PartTail tail, std::size_t rows)
         if (complete != asked.complete && !segments_) continue;
         Step step = asked;
         step.complete = complete;
-        HR_TRY(graphs_[{step.tokens, step.chunks, tail, rows, complete}],
+        const GraphKey key{step.tokens, step.chunks, tail, rows, complete};
+        HR_TRY(graphs_[key],
                gpu::capture(driver_, stream_.get(), [&] { return enqueue_all(step, tail, rows, true, {}); }));
     }
     return {};

@@ -3,6 +3,7 @@
 // The forward pass of one device's part of the layers: enqueues kernels, and replays them as a graph where steps repeat.
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -80,6 +81,10 @@ public:
     // Makes the part hold at most `budget` bytes, and use what there is up to that. Beside steps of another thread, with the device current in
     // this one. What happened is in the report.
     void resize(std::uint64_t budget, residency::ResizeReport& report, const std::stop_token& superseded);
+    // Lets hot experts that are missing take the places of cold ones, a few at a time. As resize().
+    void adapt(residency::ResizeReport& report);
+    // Counts the batches that were computed. Any thread.
+    [[nodiscard]] std::uint64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
     // Prepares quick copies (see ExpertResidency::pin). Beside anything else.
     void pin(const std::stop_token& stop);
 
@@ -142,6 +147,8 @@ private:
     std::int64_t context_ = 0;
     std::int64_t attention_rows_ = 0;
     std::uint64_t base_bytes_ = 0;
+
+    std::atomic<std::uint64_t> steps_{0};
 
     gpu::Stream stream_;
     residency::StepGate gate_;

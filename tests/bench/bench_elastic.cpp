@@ -1,0 +1,274 @@
+// Measures on a real card how a loaded model gives VRAM back and takes it again while it speaks (docs/elastic.md).
+//   bench_elastic MODEL.gguf [give] [words] [curve]       parts; all where none is named
+//     give    20 times: 8 GiB back and again, while tokens are decoded: times, rates, and the longest step meanwhile
+//     words   2,000 greedy tokens with 20 changes, against the same without
+//     curve   decode speed with 100, 90, 75, 50, 25, 10 and 0 % of the experts on the card
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/bytes.h"
+#include "core/base/system.h"
+#include "core/gguf/file.h"
+#include "core/gpu/memory_counter.h"
+#include "core/model/family.h"
+#include "core/model/gpu/gpu_runner.h"
+
+using namespace headroom;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::uint64_t kShare = 8 * GiB;
+constexpr std::int64_t kContext = 4096;
+
+double ms_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double, std::milli>(b - a).count(); }
+double gib(std::uint64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(GiB); }
+
+double quantile(std::vector<double> values, double q) {
+    if (values.empty()) return 0;
+    std::ranges::sort(values);
+    return values[std::min(values.size() - 1, static_cast<std::size_t>(q * static_cast<double>(values.size())))];
+}
+
+template <class T>
+T must(Result<T> result) {
+    if (!result) {
+        std::printf("%s\n", result.error().message.c_str());
+        std::exit(1);
+    }
+    return std::move(*result);
+}
+void must(const Result<>& result) {
+    if (!result) {
+        std::printf("%s\n", result.error().message.c_str());
+        std::exit(1);
+    }
+}
+
+// A conversation that goes on and on in a thread of its own, and remembers when each token came.
+class Speaker {
+public:
+    explicit Speaker(model::GpuRunner& runner) : runner_(runner) {
+        thread_ = std::jthread([this](const std::stop_token& stop) { speak(stop); });
+    }
+    [[nodiscard]] std::size_t tokens() {
+        const std::scoped_lock lock(mutex_);
+        return times_.size();
+    }
+    void wait_for(std::size_t more) {
+        const std::size_t wanted = tokens() + more;
+        while (tokens() < wanted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    // The steps that ended between two moments, in ms.
+    [[nodiscard]] std::vector<double> steps(Clock::time_point from, Clock::time_point to) {
+        const std::scoped_lock lock(mutex_);
+        std::vector<double> found;
+        for (std::size_t i = 1; i < times_.size(); ++i) {
+            if (times_[i] >= from && times_[i - 1] <= to && !begins_[i]) found.push_back(ms_between(times_[i - 1], times_[i]));
+        }
+        return found;
+    }
+
+private:
+    void speak(const std::stop_token& stop) {
+        std::mt19937 random(3);
+        while (!stop.stop_requested()) {
+            const auto sequence = must(runner_.create_sequence());
+            std::vector<std::int32_t> prompt(16);
+            for (auto& id : prompt) id = static_cast<std::int32_t>(random() % 100000);
+            must(static_cast<model::Runner&>(runner_).run({.sequence = *sequence, .tokens = prompt, .rows = {}}, [](auto, auto) {}));
+            bool begins = true;
+            must(runner_.decode_greedily(*sequence, prompt[0], kContext - 64, [&](std::int32_t) {
+                const std::scoped_lock lock(mutex_);
+                times_.push_back(Clock::now());
+                begins_.push_back(begins);
+                begins = false;
+                return !stop.stop_requested();
+            }, stop));
+        }
+    }
+    model::GpuRunner& runner_;
+    std::mutex mutex_;
+    std::vector<Clock::time_point> times_;
+    std::vector<bool> begins_;
+    std::jthread thread_;
+};
+
+// Bytes a second of one large pinned copy.
+double pinned_speed(gpu::Driver& driver) {
+    const std::uint64_t bytes = 1 * GiB;
+    auto host = must(gpu::PinnedBuffer::create(driver, bytes));
+    auto device = must(gpu::Buffer::create(driver, bytes));
+    std::memset(host.as<>(), 1, bytes);
+    double best = 0;
+    for (int i = 0; i < 4; ++i) {
+        const auto start = Clock::now();
+        must(driver.copy_to_device(device.address(), host.as<>(), bytes));
+        must(driver.synchronize());
+        best = std::max(best, static_cast<double>(bytes) / ms_between(start, Clock::now()) * 1000);
+    }
+    return best;
+}
+
+struct Bench {
+    gpu::Driver& driver;
+    gpu::MemoryCounter* counter;
+    model::GpuRunner& runner;
+    std::uint64_t full;
+
+    std::uint64_t free_now() { return counter != nullptr ? must(counter->read()).free : 0; }
+    void tell(const char* what, const residency::ResizeReport& report) {
+        std::printf("%s: %.2f GiB in %.1f ms (waiting %.1f, moving %.1f, releasing or mapping %.1f), copied %.2f GiB, %lld of %lld experts%s%s\n", what,
+                    gib(report.held_before > report.held_after ? report.held_before - report.held_after : report.held_after - report.held_before),
+                    report.total_ms, report.waiting_ms, report.moving_ms, report.releasing_ms, gib(report.bytes_copied),
+                    static_cast<long long>(report.blocks_resident), static_cast<long long>(report.blocks_total),
+                    report.limited_by.empty() ? "" : "; ", report.limited_by.c_str());
+    }
+
+    void give() {
+        const double bus = pinned_speed(driver);
+        std::printf("a pinned copy: %.1f GB/s\n", bus / 1e9);
+        Speaker speaker(runner);
+        speaker.wait_for(300);
+        const auto quiet_begin = Clock::now();
+        speaker.wait_for(400);
+        const double median = quantile(speaker.steps(quiet_begin, Clock::now()), 0.5);
+        std::printf("step with everything on the card: median %.2f ms\n", median);
+        std::vector<double> give_ms, grow_gbps, give_worst, grow_worst, seen_ms, less_median;
+        for (int round = 0; round < 20; ++round) {
+            const std::uint64_t free_before = free_now();
+            auto from = Clock::now();
+            const auto given = must(runner.resize(0, full - kShare));
+            auto to = Clock::now();
+            while (counter != nullptr && free_now() < free_before + kShare - 64 * MiB && ms_between(to, Clock::now()) < 1000) {}
+            seen_ms.push_back(ms_between(from, Clock::now()));
+            std::this_thread::sleep_for(std::chrono::milliseconds(30));
+            give_ms.push_back(given.total_ms);
+            const auto during = speaker.steps(from, to);
+            give_worst.push_back(quantile(during, 1));
+            if (round < 3) tell("gave", given);
+            if (round < 3) std::printf("  steps while giving: longest %.2f ms\n", give_worst.back());
+            const auto calm = Clock::now();
+            speaker.wait_for(100);
+            less_median.push_back(quantile(speaker.steps(calm, Clock::now()), 0.5));
+            from = Clock::now();
+            const auto grown = must(runner.resize(0, full));
+            to = Clock::now();
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            const auto growing = speaker.steps(from, to);
+            grow_worst.push_back(quantile(growing, 1));
+            grow_gbps.push_back(static_cast<double>(grown.bytes_copied) / grown.total_ms * 1000);
+            if (round < 3) tell("grew", grown);
+            if (round < 3) std::printf("  steps while growing: median %.2f, longest %.2f ms\n", quantile(growing, 0.5), grow_worst.back());
+            speaker.wait_for(50);
+        }
+        std::printf("giving 8 GiB: median %.1f ms, worst %.1f ms; seen by the driver's counter after median %.1f, worst %.1f ms\n", quantile(give_ms, 0.5),
+                    quantile(give_ms, 1), quantile(seen_ms, 0.5), quantile(seen_ms, 1));
+        std::printf("  longest step meanwhile: median %.2f, worst %.2f ms (step with everything %.2f, with 8 GiB less %.2f)\n", quantile(give_worst, 0.5),
+                    quantile(give_worst, 1), median, quantile(less_median, 0.5));
+        std::printf("growing 8 GiB: median %.1f GB/s, slowest %.1f (%.0f and %.0f %% of the pinned copy)\n", quantile(grow_gbps, 0.5) / 1e9,
+                    quantile(grow_gbps, 0) / 1e9, 100 * quantile(grow_gbps, 0.5) / bus, 100 * quantile(grow_gbps, 0) / bus);
+        std::printf("  longest step meanwhile: median %.2f, worst %.2f ms\n", quantile(grow_worst, 0.5), quantile(grow_worst, 1));
+    }
+
+    std::vector<std::int32_t> answer(std::size_t count, const std::function<void(std::size_t)>& at) {
+        const auto sequence = must(runner.create_sequence());
+        const std::vector<std::int32_t> prompt = {11, 222, 3333, 44444, 5, 66, 777, 8888};
+        must(static_cast<model::Runner&>(runner).run({.sequence = *sequence, .tokens = prompt, .rows = {}}, [](auto, auto) {}));
+        std::vector<std::int32_t> chosen;
+        must(static_cast<model::Runner&>(runner).decode_greedily(*sequence, 9, static_cast<std::int64_t>(count), [&](std::int32_t token) {
+            chosen.push_back(token);
+            at(chosen.size());
+            return true;
+        }));
+        return chosen;
+    }
+
+    void words() {
+        const auto right = answer(2000, [](auto) {});
+        std::mt19937 random(5);
+        std::jthread changer;
+        const auto changed = answer(2000, [&](std::size_t n) {
+            if (n % 100 != 50) return;
+            changer = std::jthread([this, budget = full - random() % (full * 3 / 4)] { (void)must(runner.resize(0, budget)); });
+        });
+        changer = {};
+        (void)must(runner.resize(0, full));
+        std::printf("2,000 words with 20 changes: %s\n", right == changed ? "the same" : "DIFFERENT");
+    }
+
+    void curve() {
+        std::uint64_t experts = 0, base = 0;
+        {
+            const auto none = must(runner.resize(0, 1));
+            base = none.held_after;
+            experts = full - base;
+        }
+        for (const int percent : {100, 90, 75, 50, 25, 10, 0}) {
+            (void)must(runner.resize(0, base + experts * static_cast<std::uint64_t>(percent) / 100));
+            const auto start = Clock::now();
+            (void)answer(64, [](auto) {});
+            const double cold = 64 / ms_between(start, Clock::now()) * 1000;
+            // What is hot takes its place.
+            for (const auto begin = Clock::now(); ms_between(begin, Clock::now()) < 4000;) (void)answer(256, [](auto) {});
+            const auto usage = runner.usage(0);
+            std::vector<double> steps;
+            auto last = Clock::now();
+            (void)answer(256, [&](std::size_t n) {
+                const auto now = Clock::now();
+                if (n > 8) steps.push_back(ms_between(last, now));
+                last = now;
+            });
+            double sum = 0;
+            for (const double step : steps) sum += step;
+            std::printf("%3d %%: %6.1f tok/s (first words %.1f), %lld of %lld experts, %.2f GiB held, hit rate %.3f, longest step %.1f ms\n", percent,
+                        static_cast<double>(steps.size()) / sum * 1000, cold, static_cast<long long>(usage.blocks_resident),
+                        static_cast<long long>(usage.blocks_total), gib(usage.held_bytes()), usage.hit_rate, quantile(steps, 1));
+        }
+        (void)must(runner.resize(0, full));
+    }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 2) return 2;
+    const auto wanted = [&](const char* part) {
+        if (argc == 2) return true;
+        for (int i = 2; i < argc; ++i) {
+            if (std::strcmp(argv[i], part) == 0) return true;
+        }
+        return false;
+    };
+    setvbuf(stdout, nullptr, _IOLBF, 0);
+    auto file = must(gguf::File::open(argv[1]));
+    auto transformer = must(model::bind_transformer(file));
+    auto driver = must(gpu::Driver::load(gpu::Backend::cuda, {}));
+    const gpu::DeviceInfo& device = driver->devices()[0];
+    const auto granularity = must(driver->granularity(device.index));
+    vmm::Verdict verdict;
+    verdict.kind = vmm::VerdictKind::on;
+    verdict.granularity_min = granularity.minimum;
+    verdict.granularity_recommended = granularity.recommended;
+    verdict.segment_bytes = 64 * MiB;
+    ThreadPool pool(physical_cores());
+    const model::GpuTarget target{.driver = driver.get(), .device = device, .reserve_bytes = 1 * GiB, .cap_bytes = 0, .verdict = verdict};
+    const auto start = Clock::now();
+    auto runner = must(model::GpuRunner::create({.transformer = transformer, .pool = pool, .targets = std::span(&target, 1), .context = kContext}));
+    std::printf("placed in %.2f s", ms_between(start, Clock::now()) / 1000);
+    runner->settle();
+    std::printf(", registered after %.2f s; %.2f GiB held\n", ms_between(start, Clock::now()) / 1000, gib(runner->usage(0).held_bytes()));
+    const auto counter = gpu::MemoryCounter::open(device, {});
+    Bench bench{.driver = *driver, .counter = counter.get(), .runner = *runner, .full = runner->usage(0).held_bytes()};
+    if (wanted("give")) bench.give();
+    if (wanted("words")) bench.words();
+    if (wanted("curve")) bench.curve();
+}
