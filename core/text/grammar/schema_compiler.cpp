@@ -59,7 +59,13 @@ private:
     Result<> write_shape(const Shape& shape, StateId start, StateId end) {
         if (shape.values) {
             std::vector<std::string> texts;
-            for (const Json& value : *shape.values) texts.push_back(written(value));
+            for (const Json& value : *shape.values) {
+                if (value.is_structured()) {
+                    builder_.jump(write_constant(value, start), end);
+                } else {
+                    texts.push_back(written(value));
+                }
+            }
             builder_.literals(start, texts, end);
             return {};
         }
@@ -79,6 +85,29 @@ private:
         if ((shape.types & types::kArray) != 0) write_array(shape, start, end);
         if ((shape.types & types::kObject) != 0) write_object(shape, start, end);
         return {};
+    }
+
+    // Exactly this value, with space where JSON may have it; returns the state behind it.
+    StateId write_constant(const Json& value, StateId from) {
+        if (!value.is_structured()) return builder_.literal(from, written(value));
+        const bool is_object = value.is_object();
+        StateId at = builder_.literal(from, is_object ? "{" : "[");
+        bool first = true;
+        for (const auto& item : value.items()) {
+            if (first) {
+                const StateId begin = builder_.state();
+                builder_.call(at, json_.space(), begin);
+                at = begin;
+            } else {
+                at = json_.comma(at);
+            }
+            if (is_object) at = json_.colon(builder_.literal(at, written(Json(item.key()))));
+            at = write_constant(item.value(), at);
+            first = false;
+        }
+        const StateId close = builder_.state();
+        builder_.call(at, json_.space(), close);
+        return builder_.literal(close, is_object ? "}" : "]");
     }
 
     Result<RuleId> number_rule(const Shape& shape) {
