@@ -5,9 +5,12 @@
 
 #include "core/base/bytes.h"
 #include "tests/ui/support/closing_time.h"
+#include "tests/ui/support/scripted_vram.h"
 #include "tests/ui/support/window_fixture.h"
 #include "ui/devices/device_card.h"
 #include "ui/devices/memory_bar.h"
+#include "ui/vram/gib_field.h"
+#include "ui/vram/history_graph.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -157,6 +160,85 @@ private slots:
         QCOMPARE(script().finds(), 1);
     }
 
+    // What is wanted of a card without a model is kept for the next load.
+    void wishes_are_kept_without_a_model() {
+        add_card("cuda:0", "GeForce", DeviceScript::on());
+        script().wishes[uuid()] = {.reserve_bytes = 2 * GiB, .cap_bytes = {}};
+        open();
+        QTRY_VERIFY(field("device_reserve"));
+        QCOMPARE(field("device_reserve")->text(), QStringLiteral("2.0 GiB"));
+        QCOMPARE(field("device_cap")->text(), QStringLiteral("no limit"));
+        QCOMPARE(text("device_share_note"), QStringLiteral("Takes effect when a model is loaded on this card."));
+        type("device_cap", QStringLiteral("6,5"), QStringLiteral("6.5"));
+        QTRY_COMPARE(script().kept(uuid()), (engine::VramWish{.reserve_bytes = 2 * GiB, .cap_bytes = 6 * GiB + 512 * MiB}));
+        QTest::keyClick(field("device_reserve"), Qt::Key_Up);
+        QTRY_COMPARE(script().kept(uuid()).reserve_bytes, std::optional(2 * GiB + 512 * MiB));
+        // Below zero is the default; what is more than the card is the card.
+        type("device_reserve", QString(), QString());
+        QTRY_COMPARE(script().kept(uuid()).reserve_bytes, std::optional<std::uint64_t>());
+        QCOMPARE(field("device_reserve")->text(), QStringLiteral("default"));
+        QTest::keyClick(field("device_reserve"), Qt::Key_Up);
+        QTRY_COMPARE(script().kept(uuid()).reserve_bytes, std::optional<std::uint64_t>(0));
+        QTest::keyClick(field("device_reserve"), Qt::Key_Down);
+        QTRY_COMPARE(script().kept(uuid()).reserve_bytes, std::optional<std::uint64_t>());
+    }
+
+    void wishes_go_to_the_model_that_uses_the_card() {
+        add_card("cuda:0", "GeForce", DeviceScript::on());
+        const auto vram = std::make_shared<ScriptedVram>();
+        fixture_->script->vram = vram;
+        fixture_->start();
+        fixture_->click("devices_button");
+        QTRY_VERIFY(field("device_reserve"));
+        QCOMPARE(field("device_reserve")->text(), QStringLiteral("default"));
+        QCOMPARE(plain("device_share_note"), QStringLiteral("Takes effect at once. The default keeps 1.0 GiB free."));
+        type("device_reserve", QStringLiteral("12"), QStringLiteral("12"));
+        QTRY_COMPARE(vram->wishes().size(), 1U);
+        QCOMPARE(vram->wishes().back().second, (engine::VramWish{.reserve_bytes = 12 * GiB, .cap_bytes = {}}));
+        QCOMPARE(script().kept(uuid()), engine::VramWish());  // the model's own business
+        // The other way round: the bar's handle is seen in the field, exact to a decimal.
+        auto device = ScriptedVram::card();
+        device.wish.reserve_bytes = 3 * GiB + 100 * MiB;
+        vram->change(device);
+        QTRY_COMPARE(field("device_reserve")->text(), QStringLiteral("3.1 GiB"));
+        QCOMPARE(field("device_reserve")->bytes(), std::optional(3 * GiB + 100 * MiB));
+        QVERIFY(fixture_->find<HistoryGraph>("device_history"));
+        QVERIFY(plain("device_history_legend").contains(QStringLiteral("■ Weights 6.0 GiB")));
+        QCOMPARE(vram->wishes().size(), 1U);  // nothing of it was a hand's
+    }
+
+    void what_cannot_be_changed_now_waits_for_the_next_load() {
+        add_card("hip:0", "Radeon", DeviceScript::off(kReason));
+        auto device = ScriptedVram::card();
+        device.id = "hip:0";
+        device.elastic = false;
+        device.verdict = "off";
+        device.reason = kReason;
+        const auto vram = std::make_shared<ScriptedVram>(std::vector{device});
+        fixture_->script->vram = vram;
+        fixture_->start();
+        fixture_->click("devices_button");
+        QTRY_VERIFY(field("device_reserve"));
+        QCOMPARE(text("device_share_note"), QStringLiteral("Takes effect when the model is loaded again."));
+        type("device_reserve", QStringLiteral("2"), QStringLiteral("2"));
+        QTRY_COMPARE(vram->wishes().size(), 1U);
+        QTRY_VERIFY(text("vram_line").startsWith(QStringLiteral("The memory of hip:0 cannot be changed; the next load keeps to it")));
+    }
+
+    // The first run on a new card: its memory is tested before a model takes some of it.
+    void a_load_waits_for_the_test() {
+        script().list = {.devices = {DeviceScript::card("cuda:0", "GeForce")}, .explanation = {}};
+        script().hold();
+        fixture_->start(false);
+        fixture_->program->open_first_model({}, 0, 0);
+        QTRY_VERIFY(fixture_->program->engine().model().held);
+        QCOMPARE(text("model_strip_detail"), QStringLiteral("Testing whether this computer's GPU can give memory back. This is done once."));
+        QVERIFY(fixture_->script->loads().empty());
+        script().go();
+        QTRY_VERIFY(fixture_->ready());
+        QCOMPARE(fixture_->script->loads().front().data_folder, fixture_->path());
+    }
+
     void closing_stops_a_test() {
         script().list = {.devices = {DeviceScript::card("cuda:0", "GeForce")}, .explanation = {}};
         script().hold();
@@ -180,6 +262,16 @@ private:
     void open() {
         fixture_->start(false);
         fixture_->click("devices_button");
+    }
+    static std::string uuid() { return DeviceScript::card("cuda:0", "").uuid; }
+    GibField* field(const char* name) const { return fixture_->find<GibField>(name); }
+    // Types in a field, in the locale's way if that has a decimal comma.
+    void type(const char* name, const QString& comma, const QString& point) const {
+        field(name)->setFocus();
+        field(name)->selectAll();
+        QTest::keyClick(field(name), Qt::Key_Delete);
+        QTest::keyClicks(field(name), QLocale().decimalPoint() == QLatin1String(",") ? comma : point);
+        QTest::keyClick(field(name), Qt::Key_Return);
     }
     QString text(const char* name) const {
         const auto* label = fixture_->find<QLabel>(name);

@@ -47,6 +47,27 @@ private slots:
         QTRY_COMPARE(engine_->model().state, ModelStatus::State::ready);
     }
 
+    // A device's memory is being tested: the file is read meanwhile, the load waits.
+    void loads_wait_while_they_are_held() {
+        engine_->hold_loads(true);
+        engine_->open({});
+        QTRY_VERIFY(engine_->model().held);
+        QCOMPARE(engine_->model().state, ModelStatus::State::inspecting);
+        QVERIFY(script_->loads().empty());
+        engine_->hold_loads(false);
+        QTRY_COMPARE(engine_->model().state, ModelStatus::State::ready);
+        QVERIFY(!engine_->model().held);
+        // Cancelled while it waits: it does not begin.
+        engine_->hold_loads(true);
+        engine_->open({});
+        QTRY_VERIFY(engine_->model().held);
+        engine_->cancel_load();
+        engine_->hold_loads(false);
+        QTest::qWait(50);
+        QCOMPARE(engine_->model().state, ModelStatus::State::none);
+        QCOMPARE(script_->loads().size(), 1U);
+    }
+
     void problems_are_told_in_words_data() {
         QTest::addColumn<int>("where");
         QTest::newRow("not found") << 0;

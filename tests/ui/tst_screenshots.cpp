@@ -7,9 +7,14 @@
 #include <QScrollBar>
 #include <QSqlQuery>
 
+#include <cmath>
+
 #include "core/base/bytes.h"
+#include "tests/ui/support/scripted_vram.h"
 #include "tests/ui/support/window_fixture.h"
 #include "ui/chat/message_list.h"
+#include "ui/vram/history_graph.h"
+#include "ui/vram/vram_track.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -258,6 +263,125 @@ private slots:
         fixture_->window().resize(440, 760);
         shoot("devices-none-narrow");
     }
+    // The VRAM bar, in every state, alone and narrow too: bar-*.png. The whole window once in each colour.
+    void bar_data() {
+        QTest::addColumn<QString>("state");
+        QTest::addColumn<bool>("dark");
+        for (const char* state : {"on", "full", "parked", "growing", "missed", "off", "processor", "two"}) {
+            for (const bool dark : {false, true}) QTest::addRow("bar-%s%s", state, dark ? "-dark" : "") << QString::fromLatin1(state) << dark;
+        }
+    }
+    void bar() {
+        QFETCH(QString, state);
+        QFETCH(bool, dark);
+        std::vector cards{ScriptedVram::card()};
+        engine::VramDevice& card = cards.front();
+        auto report = ScriptedVram::report();
+        if (state == QLatin1String("on")) {
+            card.weights_bytes = 2 * GiB;
+            card.free_bytes = 7 * GiB + 512 * MiB;
+            card.wish.reserve_bytes = card.reserve_bytes = 7 * GiB;
+        } else if (state == QLatin1String("full")) {
+            card.free_bytes = 256 * MiB;
+            card.wish.reserve_bytes = card.reserve_bytes = 0;
+        } else if (state == QLatin1String("parked")) {
+            card.weights_bytes = card.kv_bytes = card.scratch_bytes = 0;
+            card.free_bytes = 11 * GiB;
+            card.parked = report.parked = true;
+            card.wish.reserve_bytes = card.reserve_bytes = report.reserve_bytes = 12 * GiB;
+            report.own_after = 0;
+        } else if (state == QLatin1String("growing")) {
+            card.weights_bytes = 3 * GiB;
+            card.free_bytes = 6 * GiB + 512 * MiB;
+            card.growing = true;
+        } else if (state == QLatin1String("missed")) {
+            card.weights_bytes = 0;
+            card.kv_bytes = 0;
+            card.scratch_bytes = 0;
+            card.free_bytes = 6 * GiB + 512 * MiB;
+            card.wish.reserve_bytes = card.reserve_bytes = report.reserve_bytes = 8 * GiB;
+            report.met = false;
+            report.free_after = card.free_bytes;
+            report.limited_by = "the rest is held by other programs";
+        } else if (state == QLatin1String("off")) {
+            card.name = "AMD Radeon AI PRO R9700";
+            card.verdict = "off";
+            card.elastic = false;
+            card.reason = "the free VRAM by the runtime fell by 32 MiB for 32 MiB mapped and rose by 0 MiB after its release (HIP 7.2.53210, driver 6.12.12)";
+        } else if (state == QLatin1String("two")) {
+            cards.push_back(ScriptedVram::card());
+            cards.back().id = "cuda:1";
+            cards.back().name = "NVIDIA RTX PRO 6000 Blackwell Workstation Edition";
+        }
+        const auto vram = std::make_shared<ScriptedVram>(cards);
+        if (state != QLatin1String("processor")) fixture_->script->vram = vram;
+        start();
+        fixture_->program->theme().set_mode(dark ? Theme::Mode::dark : Theme::Mode::light);
+        if (state == QLatin1String("two")) fixture_->click("vram_toggle");
+        if (state == QLatin1String("on") || state == QLatin1String("parked") || state == QLatin1String("missed")) vram->tell(report);
+        QTest::qWait(80);
+        const std::string name = QTest::currentDataTag();
+        if (state == QLatin1String("on")) {
+            fixture_->find("vram_track")->setFocus();
+            shoot(("window-" + name).c_str());
+        }
+        save_bar(name);
+        fixture_->window().resize(400, 640);
+        save_bar(name + "-narrow");
+        fixture_->program->theme().set_mode(Theme::Mode::light);
+        if (dark) return;
+        fixture_->program->theme().set_text_percent(200);
+        fixture_->window().resize(1400, 900);
+        save_bar(name + "-200");
+        fixture_->window().resize(560, 900);
+        save_bar(name + "-200-narrow");
+        fixture_->program->theme().set_text_percent(100);
+    }
+    void bar_mirrored() {
+        QGuiApplication::setLayoutDirection(Qt::RightToLeft);
+        fixture_->script->vram = std::make_shared<ScriptedVram>();
+        start();
+        save_bar("bar-mirrored");
+        fixture_->window().resize(400, 640);
+        save_bar("bar-mirrored-narrow");
+    }
+    void history_data() {
+        QTest::addColumn<bool>("dark");
+        QTest::newRow("history") << false;
+        QTest::newRow("history-dark") << true;
+    }
+    void history() {
+        QFETCH(bool, dark);
+        start(false);
+        fixture_->program->theme().set_mode(dark ? Theme::Mode::dark : Theme::Mode::light);
+        VramHistory history;
+        for (int second = 0; second < 600; ++second) {
+            auto card = ScriptedVram::card();
+            const double game = second < 240 || second > 420 ? 0 : std::min({1.0, (second - 240) / 12.0, (420 - second) / 6.0});
+            card.weights_bytes = static_cast<std::uint64_t>((6 - 4 * game) * static_cast<double>(GiB));
+            card.kv_bytes = static_cast<std::uint64_t>(second) * MiB;
+            card.free_bytes = card.total_bytes - card.own_bytes() - GiB - static_cast<std::uint64_t>(5 * game * static_cast<double>(GiB));
+            const bool answers = second % 90 > 20;
+            if (second < 100 || second > 130) history.add(second, card, answers ? 71 - 45 * game + 3 * std::sin(second / 3.0) : 0);
+        }
+        HistoryGraph graph(fixture_->program->theme());
+        graph.setPalette(fixture_->program->theme().palette());
+        graph.setAttribute(Qt::WA_StyledBackground);
+        graph.setStyleSheet(QStringLiteral("background: %1").arg(fixture_->program->theme().color(ColorRole::page).name()));
+        graph.set_history(history);
+        for (const int width : {700, 360}) {
+            graph.resize(width, graph.sizeHint().height());
+            save(graph.grab(), (std::string(QTest::currentDataTag()) + "-" + std::to_string(width)).c_str());
+        }
+        fixture_->program->theme().set_mode(Theme::Mode::light);
+    }
+    void first_run() {
+        fixture_->script->vram = std::make_shared<ScriptedVram>();
+        start();
+        QTRY_VERIFY(fixture_->find("empty_hint"));
+        shoot("first-run");
+    }
+
     void two_hundred_percent_scale() {
         start();
         ask("How do tides work?");
@@ -280,6 +404,10 @@ private:
     void shoot(const char* name) {
         QTest::qWait(60);
         save(fixture_->window().grab(), name);
+    }
+    void save_bar(const std::string& name) {
+        QTest::qWait(60);
+        save(fixture_->find("footer")->grab(), name.c_str());
     }
     static void save(const QPixmap& picture, const char* name) {
         QVERIFY(!picture.isNull());

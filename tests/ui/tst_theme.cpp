@@ -47,6 +47,18 @@ private slots:
         }
     }
 
+    // VRAM by owner: its labels are readable, in the better of two colours.
+    void contrast_of_vram_data() { contrast_of_text_data(); }
+    void contrast_of_vram() {
+        QFETCH(bool, dark);
+        const Theme theme(dark ? Theme::Mode::dark : Theme::Mode::light, 100);
+        using R = ColorRole;
+        for (const R role : {R::vram_others, R::vram_kv, R::vram_weights, R::vram_scratch}) {
+            const double found = contrast(theme.color(role), theme.color(theme.text_on(role)));
+            QVERIFY2(found >= 4.5, qPrintable(QStringLiteral("role %1: %2").arg(int(role)).arg(found)));
+        }
+    }
+
     void icons_are_there_in_every_size() {
         const Theme theme(Theme::Mode::light, 100);
         for (const char* name : {"new-chat", "search", "send", "stop", "copy", "check", "edit", "regenerate", "settings", "sampling", "log",

@@ -148,6 +148,8 @@ void ChatPage::update_messages() {
 
 void ChatPage::focus_input() { composer_->focus_input(); }
 
+void ChatPage::set_hint(const QString& text) { empty_->set_hint(text); }
+
 void ChatPage::edit_last() { messages_->edit_last(); }
 
 void ChatPage::stop() { chats_.stop(); }

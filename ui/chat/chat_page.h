@@ -26,6 +26,7 @@ public:
     ChatPage(const Theme& theme, EngineController& engine, ChatService& chats, QWidget* parent = nullptr);
 
     void focus_input();
+    void set_hint(const QString& text);  // as EmptyState::set_hint
     void edit_last();
     void regenerate_last();
     void copy_last();

@@ -10,7 +10,7 @@
 namespace headroom::ui {
 
 EmptyState::EmptyState(const Theme& theme, QWidget* parent)
-    : QWidget(parent), theme_(theme), examples_(new QVBoxLayout), note_(new QLabel(this)) {
+    : QWidget(parent), theme_(theme), examples_(new QVBoxLayout), note_(new QLabel(this)), hint_(new QLabel(this)) {
     setObjectName(QStringLiteral("empty_state"));
     auto* logo = new QLabel(this);
     QPixmap drawing(QStringLiteral(":/icons/128/headroom.png"));
@@ -24,6 +24,10 @@ EmptyState::EmptyState(const Theme& theme, QWidget* parent)
     note_->setProperty("muted", true);
     note_->setWordWrap(true);
     note_->setAlignment(Qt::AlignCenter);
+    hint_->setObjectName(QStringLiteral("empty_hint"));
+    hint_->setWordWrap(true);
+    hint_->setAlignment(Qt::AlignCenter);
+    hint_->hide();
     auto* open = new QPushButton(tr("Open a model…"), this);
     open->setObjectName(QStringLiteral("empty_open_model"));
     open->setProperty("link", true);
@@ -40,12 +44,19 @@ EmptyState::EmptyState(const Theme& theme, QWidget* parent)
     column->addLayout(examples_);
     column->addWidget(open, 0, Qt::AlignHCenter);
     column->addStretch(3);
+    column->addWidget(hint_);
+    hint_->setContentsMargins(0, 0, 0, theme.px(8));
     auto* row = new QHBoxLayout(this);
     row->setContentsMargins(theme.px(24), 0, theme.px(24), 0);
     row->addStretch(1);
     row->addLayout(column, 6);
     row->addStretch(1);
     set_model(true);
+}
+
+void EmptyState::set_hint(const QString& text) {
+    hint_->setText(text);
+    hint_->setVisible(!text.isEmpty());
 }
 
 void EmptyState::set_model(bool builtin) {

@@ -18,6 +18,8 @@ public:
 
     // builtin: examples for the small built-in model, which knows Headroom, words and small sums; else general ones.
     void set_model(bool builtin);
+    // A sentence about the window that is new to the user, last on the page; empty: none.
+    void set_hint(const QString& text);
 
 signals:
     void example_chosen(const QString& text);
@@ -27,6 +29,7 @@ private:
     const Theme& theme_;
     QVBoxLayout* examples_;
     QLabel* note_;
+    QLabel* hint_;
     bool builtin_ = false;
     bool filled_ = false;
 };

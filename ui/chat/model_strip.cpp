@@ -87,7 +87,7 @@ void ModelStrip::update_state() {
         case State::inspecting:
             bar_->setValue(0);
             title_->setText(tr("Loading %1").arg(file_name(model)));
-            detail_->setText(tr("Opening the file…"));
+            detail_->setText(model.held ? tr("Testing whether this computer's GPU can give memory back. This is done once.") : tr("Opening the file…"));
             break;
         case State::asking:
             title_->setText(tr("%1 may not fit").arg(file_name(model)));

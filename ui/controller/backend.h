@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@ public:
     virtual Result<engine::ModelInfo> load(const engine::LoadOptions& options, const engine::ProgressCallback& progress,
                                            std::stop_token stop) = 0;
     virtual void unload() = 0;
+    // Of the loaded model, as engine::Model::vram.
+    virtual std::shared_ptr<engine::Vram> vram() = 0;
 
     // As engine::Session::generate, for the conversation's session.
     virtual Result<engine::GenerateResult> answer(const AnswerRequest& request, const engine::GenerateCallbacks& callbacks,

@@ -49,33 +49,51 @@ int DevicesController::index_of(const std::string& id) const {
     return at == devices_.end() ? -1 : static_cast<int>(at - devices_.begin());
 }
 
+bool DevicesController::busy() const { return state_ == State::searching || std::ranges::any_of(devices_, &DeviceStatus::testing); }
+
+const DeviceStatus* DevicesController::status(const std::string& id) const {
+    const int index = index_of(id);
+    return index < 0 ? nullptr : &devices_[static_cast<std::size_t>(index)];
+}
+
 void DevicesController::find() {
-    if (state_ == State::searching || std::ranges::any_of(devices_, &DeviceStatus::testing)) return;
+    if (busy()) return;
     state_ = State::searching;
     queue([worker = worker_] { worker->find(); });
     emit found();
 }
 
-void DevicesController::on_found(const engine::DeviceList& list) {
+void DevicesController::on_found(const engine::DeviceList& list, const DeviceWishes& wishes) {
     state_ = State::found;
     devices_.clear();
-    for (const engine::Device& device : list.devices) devices_.push_back({device, {}, false, {}});
+    for (const engine::Device& device : list.devices) devices_.push_back({device, wishes.at(device.id), {}, false, {}});
     explanation_ = QString::fromStdString(list.explanation);
-    emit found();
-    for (const engine::Device& device : list.devices) {
-        if (!device.verdict) test(device.id);
+    for (DeviceStatus& status : devices_) {
+        if (!status.device.verdict) start_test(status);
     }
+    emit found();
     if (poll_.isActive()) read();
 }
 
 void DevicesController::test(const std::string& id) {
     const int index = index_of(id);
-    if (index < 0 || state_ != State::found) return;
-    DeviceStatus& status = devices_[static_cast<std::size_t>(index)];
-    if (status.testing) return;
+    if (index < 0 || state_ != State::found || devices_[static_cast<std::size_t>(index)].testing) return;
+    start_test(devices_[static_cast<std::size_t>(index)]);
+    emit device_changed(index);
+}
+
+void DevicesController::start_test(DeviceStatus& status) {
     status.testing = true;
     status.progress = {};
-    queue([worker = worker_, id] { worker->test(id); });
+    queue([worker = worker_, id = status.device.id] { worker->test(id); });
+}
+
+void DevicesController::set_wish(const std::string& id, const engine::VramWish& wish, bool keep) {
+    const int index = index_of(id);
+    if (index < 0) return;
+    DeviceStatus& status = devices_[static_cast<std::size_t>(index)];
+    status.wish = wish;
+    if (keep) queue([worker = worker_, uuid = status.device.uuid, wish] { worker->keep(uuid, wish); });
     emit device_changed(index);
 }
 

@@ -13,6 +13,7 @@ namespace headroom::ui {
 // What the window shows of one GPU: a copy.
 struct DeviceStatus {
     engine::Device device;
+    engine::VramWish wish;                       // what is kept for the next load
     std::optional<engine::DeviceMemory> memory;  // the newest reading; nothing: nobody counts it, or none was made yet
     bool testing = false;
     engine::DeviceTestProgress progress;         // while testing; number 0: the test is starting
@@ -39,17 +40,25 @@ public:
     void test(const std::string& id);
     // While true the memory of every device is read, four times a second at most.
     void set_watching(bool watching);
+    // Reads the memory of every device once.
+    void read();
+    // What is wanted of a device's VRAM has changed. keep: on disk too; a loaded model that uses the device does that itself.
+    void set_wish(const std::string& id, const engine::VramWish& wish, bool keep);
+
+    // Searching, or testing a device.
+    [[nodiscard]] bool busy() const;
+    [[nodiscard]] const DeviceStatus* status(const std::string& id) const;  // null: there is no such device
 
 signals:
     void found();                          // state, devices, explanation
-    void device_changed(int index);        // verdict or progress of one device
+    void device_changed(int index);        // verdict, progress or wish of one device
     void memory_changed(int index);
 
 private:
-    void on_found(const engine::DeviceList& list);
+    void on_found(const engine::DeviceList& list, const DeviceWishes& wishes);
     void on_read(const DeviceReadings& readings);
-    void read();
     [[nodiscard]] int index_of(const std::string& id) const;  // -1: none
+    void start_test(DeviceStatus& status);
     template <class Function>
     void queue(Function function);
 

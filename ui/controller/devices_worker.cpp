@@ -14,7 +14,9 @@ DevicesWorker::~DevicesWorker() {
 void DevicesWorker::find() {
     const engine::DeviceList list = backend_->find();
     for (const engine::Device& device : list.devices) spdlog::info("{}: {} at {}, {}", device.id, device.name, device.bus, device.runtime);
-    emit found(list);
+    DeviceWishes wishes;
+    for (const engine::Device& device : list.devices) wishes[device.id] = backend_->wish(device.uuid);
+    emit found(list, wishes);
 }
 
 void DevicesWorker::test(const std::string& id) {
@@ -28,6 +30,10 @@ void DevicesWorker::read(const std::vector<std::string>& ids) {
     DeviceReadings readings;
     for (const std::string& id : ids) readings[id] = backend_->read(id);
     emit was_read(readings);
+}
+
+void DevicesWorker::keep(const std::string& uuid, const engine::VramWish& wish) {
+    if (const auto kept = backend_->keep(uuid, wish); !kept) spdlog::warn("what is wanted of {} could not be kept: {}", uuid, kept.error().message);
 }
 
 }  // namespace headroom::ui

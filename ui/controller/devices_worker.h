@@ -10,6 +10,7 @@
 
 namespace headroom::ui {
 
+using DeviceWishes = std::map<std::string, engine::VramWish>;                          // by the device's id
 using DeviceReadings = std::map<std::string, std::optional<engine::DeviceMemory>>;  // by the device's id
 
 // Owns the backend; moved to the devices' thread. DevicesController queues its public functions and gets the signals queued back.
@@ -27,9 +28,11 @@ public:
     void test(const std::string& id);
     // Ends with was_read().
     void read(const std::vector<std::string>& ids);
+    // Keeps what is wanted of a device's VRAM for the next load.
+    void keep(const std::string& uuid, const engine::VramWish& wish);
 
 signals:
-    void found(const engine::DeviceList& list);
+    void found(const engine::DeviceList& list, const DeviceWishes& wishes);
     void test_progress(const std::string& id, const engine::DeviceTestProgress& progress);
     void tested(const std::string& id, const std::optional<engine::DeviceVerdict>& verdict);
     void was_read(const DeviceReadings& readings);

@@ -2,8 +2,8 @@
 
 namespace headroom::ui {
 
-EngineController::EngineController(std::unique_ptr<Backend> backend, QObject* parent)
-    : QObject(parent), worker_(new EngineWorker(std::move(backend))) {
+EngineController::EngineController(std::unique_ptr<Backend> backend, std::filesystem::path data_folder, QObject* parent)
+    : QObject(parent), worker_(new EngineWorker(std::move(backend))), data_folder_(std::move(data_folder)) {
     worker_->moveToThread(&thread_);
     connect(&thread_, &QThread::finished, worker_, &QObject::deleteLater);
     connect(worker_, &EngineWorker::inspected, this, &EngineController::on_inspected);
@@ -65,11 +65,24 @@ void EngineController::load_anyway() {
     if (model_.state == ModelStatus::State::asking) start_load();
 }
 
+void EngineController::hold_loads(bool hold) {
+    hold_ = hold;
+    if (!hold && model_.held) start_load();
+}
+
 void EngineController::start_load() {
+    if (hold_) {
+        model_.state = ModelStatus::State::inspecting;
+        model_.held = true;
+        emit model_changed();
+        return;
+    }
+    model_.held = false;
     model_.state = ModelStatus::State::loading;
     model_.progress = {};
     load_stop_ = {};
-    const engine::LoadOptions options{model_.path, model_.request.context, model_.request.threads};
+    const engine::LoadOptions options{.path = model_.path, .context = model_.request.context, .threads = model_.request.threads,
+                                      .data_folder = data_folder_};
     queue([worker = worker_, ticket = ticket_, options, stop = load_stop_.get_token()] { worker->load(ticket, options, stop); });
     emit model_changed();
 }
@@ -80,15 +93,17 @@ void EngineController::cancel_load() {
     load_stop_.request_stop();
     ++ticket_;
     model_.state = State::none;
+    model_.held = false;
     // A load that ended just now must not stay in memory.
     queue([worker = worker_] { worker->unload(); });
     emit model_changed();
 }
 
-void EngineController::on_loaded(quint64 ticket, const engine::ModelInfo& info) {
+void EngineController::on_loaded(quint64 ticket, const engine::ModelInfo& info, const std::shared_ptr<engine::Vram>& vram) {
     if (ticket != ticket_) return;
     model_.state = ModelStatus::State::ready;
     model_.info = info;
+    model_.vram = vram;
     emit model_changed();
 }
 

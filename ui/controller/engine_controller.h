@@ -34,6 +34,8 @@ struct ModelStatus {
     engine::ModelInfo info;      // from `asking` on
     engine::Estimate estimate;   // from `asking` on
     engine::LoadProgress progress;
+    std::shared_ptr<engine::Vram> vram;  // while `ready`; null where it runs on the processor alone
+    bool held = false;           // while `inspecting`: it waits for hold_loads(false)
     QString problem;
 };
 
@@ -43,7 +45,8 @@ class EngineController : public QObject {
     Q_OBJECT
 
 public:
-    explicit EngineController(std::unique_ptr<Backend> backend, QObject* parent = nullptr);
+    // data_folder: where verdicts on devices and wishes for their VRAM are kept; empty: nowhere.
+    explicit EngineController(std::unique_ptr<Backend> backend, std::filesystem::path data_folder = {}, QObject* parent = nullptr);
     // Stops what is running and waits for the thread.
     ~EngineController() override;
 
@@ -52,6 +55,8 @@ public:
     void open(const OpenRequest& request);
     void load_anyway();
     void cancel_load();
+    // While true no load begins: a device's memory is being tested, and what a load takes there would disturb the measurement.
+    void hold_loads(bool hold);
 
     // Answers in the order of the calls. `answer` is a number of the caller's, not in use. Ends with exactly one answer_finished().
     void answer(qint64 answer, const AnswerRequest& request);
@@ -67,7 +72,7 @@ signals:
 
 private:
     void on_inspected(quint64 ticket, const std::filesystem::path& path, const engine::Inspection& inspection);
-    void on_loaded(quint64 ticket, const engine::ModelInfo& info);
+    void on_loaded(quint64 ticket, const engine::ModelInfo& info, const std::shared_ptr<engine::Vram>& vram);
     void on_load_failed(quint64 ticket, bool cancelled, const QString& problem);
     void start_load();
     void stop_answers();
@@ -76,6 +81,8 @@ private:
 
     QThread thread_;
     EngineWorker* worker_;  // deleted in its thread
+    std::filesystem::path data_folder_;
+    bool hold_ = false;
     ModelStatus model_;
     quint64 ticket_ = 0;    // of the newest open(): results of older ones are dropped
     std::stop_source load_stop_;

@@ -27,7 +27,7 @@ QString outcome_text(engine::DeviceTestStep::Outcome outcome) {
 
 }  // namespace
 
-DeviceCard::DeviceCard(const Theme& theme, const DeviceStatus& status, QWidget* parent)
+DeviceCard::DeviceCard(const Theme& theme, VramController& vram, const DeviceStatus& status, QWidget* parent)
     : QFrame(parent), theme_(theme), badge_(add_label("device_badge")), memory_(new MemoryBar(theme, this)), memory_text_(add_label("device_memory_text")),
       meaning_(add_label("device_meaning")), reason_box_(new QFrame(this)), reason_(add_label("device_reason", reason_box_)),
       progress_box_(new QWidget(this)), progress_text_(add_label("device_progress_text", progress_box_)), progress_(new QProgressBar(progress_box_)),
@@ -101,6 +101,8 @@ DeviceCard::DeviceCard(const Theme& theme, const DeviceStatus& status, QWidget* 
     column->addWidget(meaning_);
     column->addWidget(reason_box_);
     column->addWidget(progress_box_);
+    column->addSpacing(theme.px(4));
+    column->addWidget(new VramPanel(theme, vram, device, this));
     column->addSpacing(theme.px(4));
     column->addLayout(facts);
     column->addSpacing(theme.px(4));

@@ -8,6 +8,7 @@
 #include "ui/controller/devices_controller.h"
 #include "ui/devices/memory_bar.h"
 #include "ui/theme/icon_button.h"
+#include "ui/vram/vram_panel.h"
 
 class QFormLayout;
 
@@ -18,7 +19,7 @@ class DeviceCard : public QFrame {
     Q_OBJECT
 
 public:
-    DeviceCard(const Theme& theme, const DeviceStatus& status, QWidget* parent = nullptr);
+    DeviceCard(const Theme& theme, VramController& vram, const DeviceStatus& status, QWidget* parent = nullptr);
 
     void set_status(const DeviceStatus& status);  // verdict and progress
     void set_memory(const DeviceStatus& status);

@@ -9,8 +9,8 @@
 
 namespace headroom::ui {
 
-DevicesPage::DevicesPage(const Theme& theme, DevicesController& devices, QWidget* parent)
-    : QWidget(parent), theme_(theme), devices_(devices), cards_column_(new QVBoxLayout), searching_(new QLabel(tr("Looking for GPUs…"), this)),
+DevicesPage::DevicesPage(const Theme& theme, DevicesController& devices, VramController& vram, QWidget* parent)
+    : QWidget(parent), theme_(theme), devices_(devices), vram_(vram), cards_column_(new QVBoxLayout), searching_(new QLabel(tr("Looking for GPUs…"), this)),
       none_(new QFrame(this)), explanation_(new QLabel(none_)) {
     searching_->setObjectName(QStringLiteral("devices_searching"));
     searching_->setProperty("muted", true);
@@ -73,7 +73,7 @@ void DevicesPage::rebuild() {
     cards_.clear();
     if (!found) return;
     for (const DeviceStatus& status : devices_.devices()) {
-        auto* card = new DeviceCard(theme_, status, this);
+        auto* card = new DeviceCard(theme_, vram_, status, this);
         connect(card, &DeviceCard::test_clicked, &devices_, [this, id = status.device.id] { devices_.test(id); });
         cards_column_->addWidget(card);
         cards_.push_back(card);

@@ -14,13 +14,14 @@ class QVBoxLayout;
 namespace headroom::ui {
 
 class DeviceCard;
+class VramController;
 
-// The machine's GPUs, a card for each. Looks for them when it is shown for the first time, and reads their memory while it is visible.
+// The machine's GPUs, a card for each. Looks for them when it is shown for the first time and nobody did before, and reads their memory while it is visible.
 class DevicesPage : public QWidget {
     Q_OBJECT
 
 public:
-    DevicesPage(const Theme& theme, DevicesController& devices, QWidget* parent = nullptr);
+    DevicesPage(const Theme& theme, DevicesController& devices, VramController& vram, QWidget* parent = nullptr);
 
 protected:
     void showEvent(QShowEvent* event) override;
@@ -31,6 +32,7 @@ private:
 
     const Theme& theme_;
     DevicesController& devices_;
+    VramController& vram_;
     QVBoxLayout* cards_column_;
     QLabel* searching_;
     QFrame* none_;

@@ -5,15 +5,9 @@
 
 #include <algorithm>
 
-#include "core/base/bytes.h"
+#include "ui/theme/size_text.h"
 
 namespace headroom::ui {
-namespace {
-
-// "1.5 GiB", kept on one line.
-QString size_text(std::uint64_t bytes) { return QString::fromStdString(format_bytes(bytes)).replace(u' ', QChar::Nbsp); }
-
-}  // namespace
 
 MemoryBar::MemoryBar(const Theme& theme, QWidget* parent) : QWidget(parent), theme_(theme) {
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
@@ -46,8 +40,8 @@ QString MemoryBar::legend() const {
     const auto used = [&](const QString& words, std::uint64_t bytes) { return words.arg(size_text(bytes)); };
     const std::uint64_t own = std::min(memory_.own.value_or(0), memory_.used);
     QStringList items;
-    items << item(theme_.color(ColorRole::muted), QChar(0x25A0), used(memory_.own ? tr("Other programs %1") : tr("In use %1"), memory_.used - own));
-    if (memory_.own) items << item(theme_.color(ColorRole::accent), QChar(0x25A0), used(tr("This program %1"), own));
+    items << item(theme_.color(ColorRole::vram_others), QChar(0x25A0), used(memory_.own ? tr("Other programs %1") : tr("In use %1"), memory_.used - own));
+    if (memory_.own) items << item(theme_.color(ColorRole::vram_weights), QChar(0x25A0), used(tr("This program %1"), own));
     items << item(theme_.color(ColorRole::muted), QChar(0x25A1), tr("Free %1 of %2").arg(size_text(memory_.free), size_text(memory_.total)));
     return items.join(QStringLiteral("&nbsp;&nbsp; "));
 }
@@ -75,8 +69,8 @@ void MemoryBar::paintEvent(QPaintEvent*) {
         painter.fillRect(QRectF(x, frame.top(), part_width, frame.height()), theme_.color(role));
         x += part_width;
     };
-    part(others(), ColorRole::muted);
-    part(own(), ColorRole::accent);
+    part(others(), ColorRole::vram_others);
+    part(own(), ColorRole::vram_weights);
     painter.restore();
     painter.setPen(theme_.color(ColorRole::muted));
     painter.drawPath(shape);

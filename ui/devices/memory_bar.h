@@ -7,7 +7,7 @@
 
 namespace headroom::ui {
 
-// The whole width is a card's memory. From the leading edge: other programs (grey), this program (the accent), free (outline).
+// The whole width is a card's memory. From the leading edge: other programs (grey), this program (blue), free (outline).
 class MemoryBar : public QWidget {
     Q_OBJECT
 

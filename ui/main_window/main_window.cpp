@@ -115,6 +115,8 @@ void MainWindow::show_page(const QString& id) {
 
 void MainWindow::set_footer(QWidget* footer) { column_->addWidget(footer); }
 
+void MainWindow::set_hint(const QString& text) { chat_->set_hint(text); }
+
 void MainWindow::show_notice(const QString& text, const QString& key) { notices_->show_notice(text, key); }
 
 void MainWindow::add_shortcut(const QKeySequence& keys, std::function<void()> act) {

@@ -44,6 +44,8 @@ public:
     void show_page(const QString& id);  // "chat", or what add_page() was given
     // Stands below every page.
     void set_footer(QWidget* footer);
+    // A sentence on an empty chat; empty: none.
+    void set_hint(const QString& text);
 
     void show_notice(const QString& text, const QString& key = {});
     // Opens a model: a path or a name as -m of the command line. Remembered for the next start once it is loaded.

@@ -7,6 +7,7 @@
 
 #include "ui/controller/devices_controller.h"
 #include "ui/main_window/main_window.h"
+#include "ui/vram/vram_controller.h"
 
 namespace headroom::ui {
 
@@ -29,14 +30,18 @@ public:
     [[nodiscard]] ChatService& chats() { return *chats_; }
     [[nodiscard]] EngineController& engine() { return engine_; }
     [[nodiscard]] DevicesController& devices() { return devices_; }
+    [[nodiscard]] VramController& vram() { return vram_; }
 
 private:
+    void add_bar();
+
     Settings settings_;
     LogBuffer log_;
     Theme theme_;
     ChatStore store_;
     EngineController engine_;
     DevicesController devices_;
+    VramController vram_;
     std::unique_ptr<ChatService> chats_;
     std::unique_ptr<MainWindow> window_;
 };

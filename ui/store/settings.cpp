@@ -21,6 +21,7 @@ const Entry& entry(Settings::Key key) {
         {Settings::Key::text_percent, "appearance/text_percent", 100},
         {Settings::Key::window_geometry, "window/geometry", QByteArray()},
         {Settings::Key::sidebar_shown, "window/sidebar", true},
+        {Settings::Key::bar_explained, "window/bar_explained", false},
     };
     return table[static_cast<std::size_t>(key)];
 }

@@ -19,6 +19,7 @@ public:
         text_percent,    // 100: the system's size
         window_geometry, // as saved by QWidget
         sidebar_shown,
+        bar_explained,   // the VRAM bar was, once
     };
 
     explicit Settings(const std::filesystem::path& data_folder);

@@ -30,8 +30,8 @@ QToolButton#model_button { padding: 4dp 8dp; font-weight: 600; min-height: 24dp;
 QToolButton#to_end { background: @page; border: 1px solid @border; border-radius: 14dp; }
 QToolButton#to_end:hover { background: @hover; }
 QToolButton#reasoning_toggle, QToolButton#device_steps_toggle { padding: 4dp 8dp 4dp 0; }
-QToolButton#reasoning_toggle:checked, QToolButton#device_steps_toggle:checked { background: transparent; }
-QToolButton#reasoning_toggle:hover, QToolButton#device_steps_toggle:hover { background: @hover; }
+QToolButton#reasoning_toggle:checked, QToolButton#device_steps_toggle:checked, QToolButton#vram_toggle:checked { background: transparent; }
+QToolButton#reasoning_toggle:hover, QToolButton#device_steps_toggle:hover, QToolButton#vram_toggle:hover { background: @hover; }
 QToolButton#send_button { background: @accent; border-radius: 16dp; padding: 6dp; }
 QToolButton#send_button:hover { background: @accent; }
 QToolButton#send_button:disabled { background: @hover; }
@@ -76,6 +76,8 @@ QLabel#device_badge[verdict="on"] { background: @success_soft; }
 QLabel#device_badge[verdict="fixed"], QFrame#device_reason_box[verdict="fixed"] { background: @warning_soft; }
 QLabel#device_badge[verdict="off"], QFrame#device_reason_box[verdict="off"] { background: @danger_soft; }
 QFrame#device_reason_box { border-radius: 8dp; }
+QPushButton#vram_why { padding: 0 8dp; min-height: 16dp; }
+QPushButton#vram_why:focus { padding: 0 7dp; }
 QFrame#sampling_panel { background: @page; border: none; border-left: 1px solid @border; }
 
 QListView { background: transparent; border: none; outline: none; }

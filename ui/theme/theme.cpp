@@ -21,10 +21,12 @@ constexpr int kRoles = static_cast<int>(ColorRole::count_);
 constexpr std::array<QRgb, kRoles> kLight = {
     0xffffffff, 0xfff5f6f8, 0xfff0f2f6, 0xffe7eaf0, 0xffdde1e8, 0xff1a1f29, 0xff5a6372,
     0xff2463d9, 0xffffffff, 0xffe3ecfc, 0xffb3261e, 0xfffdeceb, 0xffdff3e6, 0xfffff4dc, 0xfff6f7f9,
+    0xffb4bbc7, 0xfff0a04b, 0xff2463d9, 0xff9cc0f7,
 };
 constexpr std::array<QRgb, kRoles> kDark = {
     0xff16181d, 0xff1c1f26, 0xff252932, 0xff2d323d, 0xff363c48, 0xffe6e9ef, 0xffa0a8b6,
     0xff7aa7ff, 0xff0d1526, 0xff233352, 0xfff5958c, 0xff3b2322, 0xff1b3a28, 0xff3a3018, 0xff1c1f26,
+    0xff59616f, 0xffe8a152, 0xff7aa7ff, 0xff3a5891,
 };
 
 QPixmap tinted(const QPixmap& drawing, const QColor& color) {
@@ -78,6 +80,11 @@ void Theme::apply() {
 
 QColor Theme::color(ColorRole role) const {
     return QColor::fromRgba((dark_ ? kDark : kLight)[static_cast<std::size_t>(role)]);
+}
+
+ColorRole Theme::text_on(ColorRole role) const {
+    const auto distance = [&](ColorRole other) { return std::abs(qGray(color(role).rgb()) - qGray(color(other).rgb())); };
+    return distance(ColorRole::text) >= distance(ColorRole::page) ? ColorRole::text : ColorRole::page;
 }
 
 QPalette Theme::palette() const {

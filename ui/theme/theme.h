@@ -26,6 +26,10 @@ enum class ColorRole {
     success_soft,
     warning_soft,
     code,         // behind code
+    vram_others,   // VRAM by owner: other programs, keys and values, weights, and what else the model holds. Told apart by colour-blind people
+    vram_kv,       // too (grey, orange, two lightnesses of blue); text or page stands readably on each
+    vram_weights,
+    vram_scratch,
     count_,
 };
 
@@ -48,6 +52,8 @@ public:
 
     [[nodiscard]] bool dark() const { return dark_; }
     [[nodiscard]] QColor color(ColorRole role) const;
+    // `text` or `page`, whichever is easier to read on a surface of this colour.
+    [[nodiscard]] ColorRole text_on(ColorRole role) const;
     // For top-level windows; QApplication's own palette stays the system's, so that its changes are seen.
     [[nodiscard]] QPalette palette() const;
     // A length of the 8-pixel grid, scaled with the text.

@@ -16,6 +16,7 @@ namespace headroom::test {
 class Script {
 public:
     engine::Inspection inspection = default_inspection();
+    std::shared_ptr<engine::Vram> vram;                   // of the loaded model; null: the processor alone
     std::optional<Error> find_error;
     std::optional<Error> load_error;
     std::vector<std::string> chunks{"Hello", " there."};  // of every answer
@@ -58,6 +59,7 @@ public:
     Result<engine::ModelInfo> load(const engine::LoadOptions& options, const engine::ProgressCallback& progress,
                                    std::stop_token stop) override;
     void unload() override;
+    std::shared_ptr<engine::Vram> vram() override { return script_->vram; }
     Result<engine::GenerateResult> answer(const ui::AnswerRequest& request, const engine::GenerateCallbacks& callbacks,
                                           std::stop_token stop) override;
     void forget(std::int64_t conversation) override;

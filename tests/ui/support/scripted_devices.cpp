@@ -91,6 +91,12 @@ int DeviceScript::reads() const {
     return reads_;
 }
 
+engine::VramWish DeviceScript::kept(const std::string& uuid) const {
+    const std::scoped_lock lock(mutex_);
+    const auto wish = wishes.find(uuid);
+    return wish == wishes.end() ? engine::VramWish() : wish->second;
+}
+
 int DeviceScript::stopped() const {
     const std::scoped_lock lock(mutex_);
     return stopped_;
@@ -125,6 +131,12 @@ std::optional<engine::DeviceMemory> ScriptedDevices::read(std::string_view id) {
     ++script_->reads_;
     const auto memory = script_->memory.find(std::string(id));
     return memory == script_->memory.end() ? std::nullopt : std::optional(memory->second);
+}
+
+Result<> ScriptedDevices::keep(std::string_view uuid, const engine::VramWish& wish) {
+    const std::scoped_lock lock(script_->mutex_);
+    script_->wishes[std::string(uuid)] = wish;
+    return {};
 }
 
 }  // namespace headroom::test

@@ -17,6 +17,7 @@ public:
     engine::DeviceList list = none();
     std::map<std::string, engine::DeviceVerdict> verdicts;  // what a test finds; by id
     std::map<std::string, engine::DeviceMemory> memory;     // by id; through set_memory() once the window is there
+    std::map<std::string, engine::VramWish> wishes;         // kept, by UUID; through kept() once the window is there
 
     // No GPU, with the words of the real thing.
     [[nodiscard]] static engine::DeviceList none();
@@ -32,6 +33,7 @@ public:
     void set_memory(const std::string& id, const engine::DeviceMemory& reading);
     [[nodiscard]] int finds() const;
     [[nodiscard]] int reads() const;  // of all devices
+    [[nodiscard]] engine::VramWish kept(const std::string& uuid) const;
     [[nodiscard]] int stopped() const;  // tests that were stopped
 
 private:
@@ -51,6 +53,8 @@ public:
     std::optional<engine::DeviceVerdict> test(std::string_view id, const std::function<void(const engine::DeviceTestProgress&)>& on_progress,
                                               std::stop_token stop) override;
     std::optional<engine::DeviceMemory> read(std::string_view id) override;
+    engine::VramWish wish(std::string_view uuid) override { return script_->kept(std::string(uuid)); }
+    Result<> keep(std::string_view uuid, const engine::VramWish& wish) override;
 
 private:
     std::shared_ptr<DeviceScript> script_;
