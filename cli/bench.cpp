@@ -71,12 +71,10 @@ Result<double> measure_together(const std::shared_ptr<engine::Model>& model, con
         sessions.push_back(std::move(session));
         steps.push_back({sessions.back().get(), result.tokens.front()});
     }
-    const auto choose = [&](std::size_t i, std::span<const float> logits) {
-        steps[i].token = static_cast<text::TokenId>(std::ranges::max_element(logits) - logits.begin());
-    };
-    HR_CHECK(engine::Session::step_together(steps, choose, stop));  // warm-up
+    const auto choose = [&](std::size_t i, text::TokenId token) { steps[i].token = token; };
+    HR_CHECK(engine::Session::choose_together(steps, choose, stop));  // warm-up
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < options.decode; ++i) HR_CHECK(engine::Session::step_together(steps, choose, stop));
+    for (int i = 0; i < options.decode; ++i) HR_CHECK(engine::Session::choose_together(steps, choose, stop));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return options.sessions * options.decode / seconds;
 }

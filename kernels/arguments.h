@@ -69,9 +69,13 @@ struct NormArguments {
 //
 // product_row: one token; quantizes x itself, after an RMS norm with `norm` where that is not null. groups_* are not read.
 // product_row_TYPE, product_row_TYPE_TYPE: the same, where all matrices are of this type, or of one of the two.
-// product_rows: any number of tokens (fast for 2 to 8); reads groups_* (and x for float weights). norm is not read.
+// product_rows: any number of tokens; reads groups_* (and x for float weights). norm is not read.
+// product_few: the same on matrix units, where the device has them, and all matrices are of type Q4_K, Q5_K or Q6_K (a gate and an up matrix of
+// one of them): fast for 2 to 8 tokens, which a block works on together.
 inline constexpr int kProductRowThreads = 640;     // of a block, one on each multiprocessor: so many as leave enough registers
 inline constexpr int kProductRowThreadsHip = 256;
+inline constexpr int kFewTokens = 8;
+inline constexpr int kFewThreads = 512;
 struct ProductArguments {
     Target targets[3];
     std::int32_t target_count;
@@ -121,22 +125,24 @@ struct ExpertShape {
     std::int32_t hidden;
 };
 
-// router_row: one token: RMS norm of x, its quantized forms (written where not null, for experts_gate_up), the scores, and the choice
-// (cpu::rms_norm, cpu::matmul, cpu::route). The last block to finish chooses; `ticket` is 0 before and after.
+// router_row: a few tokens, each by itself: RMS norm of x, its quantized forms (written where not null, for experts_gate_up), the scores, and
+// the choice (cpu::rms_norm, cpu::matmul, cpu::route). The last block of a token to finish chooses; its ticket is 0 before and after.
+// chosen null: scores, no choice.
 struct RouterArguments {
     Matrix w;             // [experts, width]: F32, F16, BF16 or quantized
-    const float* x;       // [width]
+    const float* x;       // [tokens, width]
     const float* norm;    // [width]
     float epsilon;
     std::int32_t used;
     std::int32_t normalize;
-    float* normed;        // [width], always written
+    float* normed;        // [tokens, width], always written
     Quantized groups_256;
     Quantized groups_32;
-    float* scores;        // [experts]
-    std::int32_t* chosen; // [used]
-    float* shares;        // [used]
-    std::int32_t* ticket; // [1]
+    float* scores;        // [tokens, experts]
+    std::int32_t* chosen; // [tokens, used] or null
+    float* shares;        // [tokens, used]
+    std::int32_t* ticket; // [tokens]
+    std::int32_t tokens;
     std::int32_t* counts = nullptr;  // [experts] or null: one more for each expert that is chosen
 };
 
@@ -152,22 +158,27 @@ struct ChooseArguments {
     std::int32_t* counts = nullptr;  // as router_row's
 };
 
-// experts_gate_up_TYPE: the same for one token and matrices of this type, where every chosen expert is on the device.
+// experts_gate_up_TYPE: the same for matrices of this type. scores: where they are given (one token), the choice is made here first
+// (cpu::route), and written to chosen and shares.
 // experts_gate_up: a few tokens: hidden[c] = silu(gate x) * (up x) for every choice c = token * used + rank whose expert is on the device;
 // rows of others are left as they are.
 struct ExpertsGateUpArguments {
     const ExpertAddresses* table;  // [experts]
     ExpertShape shape;
-    const std::int32_t* chosen;    // [tokens, used]
+    std::int32_t* chosen;          // [tokens, used]
     std::int32_t tokens;
     const float* x;                // [tokens, width]: normed; read by float weights only
     Quantized groups_256;          // of x
     Quantized groups_32;
     float* hidden;                 // [tokens * used, hidden]
     std::int32_t complete;         // every expert of the layer is on the device
+    const float* scores = nullptr; // [experts] or null
+    std::int32_t normalize = 0;
+    float* shares = nullptr;       // [used]
+    std::int32_t* counts = nullptr;  // as router_row's
 };
 
-// experts_down_TYPE: the same for one token and matrices of this type, without outputs.
+// experts_down_TYPE: the same for matrices of this type.
 // experts_down: a few tokens: quantizes the rows of hidden itself; y[c] = down hidden[c] for the choices that are on the device.
 // outputs null: x[t] += the weighted sum of y over the ranks (cpu::combine_experts); every expert chosen is on the device.
 // Else: outputs[c] = y[c] for those, and combine_rows follows.
@@ -292,6 +303,13 @@ struct AttentionArguments {
     std::int32_t stages = 0;  // tiles in shared memory: 3, 5 or 8; the launch sets it
 };
 
+// attention_step_HEADS: head_rows and attention_rows_HEADS in one, for tokens of which no two are of one session. q is only read; its results
+// take the same way. What the pool holds of earlier positions must be there before the kernel before this one on the stream begins.
+struct StepAttentionArguments {
+    HeadArguments heads;
+    AttentionArguments attention;
+};
+
 // A block of attention_prefill has the query heads of a KV head of kPrefillRows / (heads / kv_heads) neighbouring tokens. On matrix units it
 // has a warp for each 16 such rows, and takes the keys in tiles of kPrefillKeys.
 inline constexpr std::int32_t kPrefillRows = 128;
@@ -365,6 +383,7 @@ struct AwaitArguments {
     X(product_row_q4_k_q6_k, ProductArguments)                   \
     X(product_row_q5_k_q6_k, ProductArguments)                   \
     X(product_rows, ProductArguments)                            \
+    X(product_few, ProductArguments)                             \
     HR_KERNELS_OF_TYPES(X, product_tiles, ProductTilesArguments) \
     X(router_row, RouterArguments)                               \
     X(choose_experts, ChooseArguments)                           \
@@ -385,6 +404,10 @@ struct AwaitArguments {
     X(attention_rows_2, AttentionArguments)                      \
     X(attention_rows_4, AttentionArguments)                      \
     X(attention_rows_8, AttentionArguments)                      \
+    X(attention_step_1, StepAttentionArguments)                  \
+    X(attention_step_2, StepAttentionArguments)                  \
+    X(attention_step_4, StepAttentionArguments)                  \
+    X(attention_step_8, StepAttentionArguments)                  \
     X(attention_combine, AttentionArguments)                     \
     X(attention_prefill, AttentionArguments)                     \
     X(attention_prefill_64, AttentionArguments)                  \

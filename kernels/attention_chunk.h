@@ -3,7 +3,7 @@
 // Attention of one token over pages of the KV pool, in the order of docs/arithmetic.md.
 
 #include "kernels/copies.h"
-#include "kernels/kv_pool.h"
+#include "kernels/heads.h"
 
 namespace headroom::device {
 
@@ -102,11 +102,31 @@ struct Stream {
     }
 };
 
+// The token's own K and V of a KV head, made by this block. The pool's rows of it are not read.
+struct Fresh {
+    int row = -1;  // of the page; -1: there is none in it
+
+    static HR_DEVICE std::uint16_t* k() {
+        __shared__ std::uint16_t own[kMostWidth];
+        return own;
+    }
+    static HR_DEVICE std::uint16_t* v() {
+        __shared__ std::uint16_t own[kMostWidth];
+        return own;
+    }
+    // Puts it into the tile whose first row is `first`, where it belongs there. The whole block comes here.
+    HR_DEVICE void put(const std::uint16_t* own, int width, const std::uint16_t* tile, int first, int rows) const {
+        if (row < first || row >= first + rows) return;
+        for (int i = thread(); i < width; i += threads()) const_cast<std::uint16_t*>(tile)[(row - first) * width + i] = own[i];
+        sync();
+    }
+};
+
 // scores[h][i] of `heads` heads and the positions i of [begin, end), from all K tiles of the stream. The queries are where the scores will be,
 // [heads, kPage], copied before the first tile. A warp has H heads, and every warp has some. J: width / 32; or more, where kExact is false:
 // the elements too many count as zero and change nothing.
 template <int H, int J, bool kExact>
-HR_DEVICE void score(Stream& stream, int heads, int begin, int end, float scale, float* scores) {
+HR_DEVICE void score(Stream& stream, const Fresh& fresh, int heads, int begin, int end, float scale, float* scores) {
     constexpr int P = kPositions<H>;
     const int sets = (heads + H - 1) / H, per_set = threads() / kWarp / sets;  // warps
     const int head = warp() % sets * H, group = warp() / sets;
@@ -123,6 +143,7 @@ HR_DEVICE void score(Stream& stream, int heads, int begin, int end, float scale,
     for (int number = 0; number < stream.tiles; ++number) {
         if (number > 0) tile = stream.next();
         const int first = stream.first + number * stream.rows;
+        fresh.put(Fresh::k(), stream.width, tile, first, stream.rows);
         for (int row = group < per_set ? group * P : stream.rows; row < stream.rows; row += per_set * P) {
             if (first + row + P <= begin || first + row >= end) continue;
             float folded[P];
@@ -152,12 +173,12 @@ HR_DEVICE void score(Stream& stream, int heads, int begin, int end, float scale,
 }
 
 template <int H>
-HR_DEVICE void score(Stream& stream, int heads, int begin, int end, float scale, float* scores) {
+HR_DEVICE void score(Stream& stream, const Fresh& fresh, int heads, int begin, int end, float scale, float* scores) {
     constexpr int kFew = H < 2 ? H : 2;  // so that the queries of wide heads fit the registers
-    if (stream.width == 64) return score<H, 2, true>(stream, heads, begin, end, scale, scores);
-    if (stream.width == 128) return score<H, 4, true>(stream, heads, begin, end, scale, scores);
-    if (stream.width == 256) return score<kFew, 8, true>(stream, heads, begin, end, scale, scores);
-    score<kFew, 8, false>(stream, heads, begin, end, scale, scores);
+    if (stream.width == 64) return score<H, 2, true>(stream, fresh, heads, begin, end, scale, scores);
+    if (stream.width == 128) return score<H, 4, true>(stream, fresh, heads, begin, end, scale, scores);
+    if (stream.width == 256) return score<kFew, 8, true>(stream, fresh, heads, begin, end, scale, scores);
+    score<kFew, 8, false>(stream, fresh, heads, begin, end, scale, scores);
 }
 
 // ---- Values ----
@@ -275,8 +296,11 @@ struct Partials {
 
 // Attention of the query heads head … head + heads - 1 of a token (all of one KV head) over its pages from … to - 1. whole: these are all
 // that it sees, and the output is finished; else there is one page, and its part of the output goes to the partials. HB: `heads` or more.
+// raw: the token's heads have still to be made ready; null: they are, and K and V in the pool. A block of a token's last page makes its K and V,
+// the one that has the KV head's first query head stores them.
 template <int HB>
-HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to, bool whole) {
+HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to, bool whole,
+                      const HeadArguments* raw) {
     constexpr int D = HB == 1 ? 1 : HB <= 4 ? 2 : 4, N = HB / D;
     __shared__ State state;
     float* scores = reinterpret_cast<float*>(dynamic_shared() + a.stages * kernels::kStageBytes);  // [HB, kPage], then weights
@@ -286,10 +310,47 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
     float out[N][D] = {};
     for (int number = from; number < to; ++number) {
         const int begin = visible.begin(number), end = visible.end(number);
-        for (int i = thread() * 4; i < heads * width; i += kBlock * 4) start_copy(scores + i / width * kPage + i % width, a.q + row * width + i, true);
-        close_copies();
-        Stream stream(a.pool, page_of(a.places, token, number), kv_head, begin, end, a.stages);
-        score<HB>(stream, heads, begin, end, a.scale, scores);
+        const int page = page_of(a.places, token, number);
+        Fresh fresh;
+        if (raw == nullptr) {
+            for (int i = thread() * 4; i < heads * width; i += kBlock * 4) {
+                start_copy(scores + i / width * kPage + i % width, a.q + row * width + i, true);
+            }
+            close_copies();
+        }
+        // With raw heads the pool's other rows are those of steps before: they are on their way while the kernel before is still at work.
+        Stream stream(a.pool, page, kv_head, begin, end, a.stages);
+        if (raw != nullptr) {
+            __shared__ float made[kMostWidth];
+            const bool own = number == visible.position / kPage;
+            const int slot = visible.position % kPage;
+            if (own) fresh.row = slot;
+            for (int task = warp(), first = true; task < heads + (own ? 2 : 0); task += kBlock / kWarp, first = false) {
+                const bool is_q = task < heads, is_k = task == heads;
+                const HeadFactors factors(*raw, token, is_q ? raw->q_norm : is_k ? raw->k_norm : nullptr, is_q || is_k);
+                if (first) wait_for_previous();
+                const std::int64_t kv_row = static_cast<std::int64_t>(token) * a.pool.kv_heads + kv_head;
+                if (is_q) {
+                    make_head(*raw, factors, raw->q + (row + task) * width, scores + task * kPage);
+                    continue;
+                }
+                std::uint16_t* kept = is_k ? Fresh::k() : Fresh::v();
+                std::uint16_t* pool = is_k ? keys(a.pool, page, kv_head) + slot * width : values(a.pool, page, kv_head) + slot * width_v;
+                const float* x = raw->v + kv_row * width_v;
+                if (is_k) {
+                    make_head(*raw, factors, raw->k + kv_row * width, made);
+                    x = made;
+                }
+                for (int i = lane(); i < (is_k ? width : width_v); i += kWarp) {
+                    const std::uint16_t half = float_to_half(x[i]);
+                    kept[i] = half;
+                    if (head % (a.heads / a.pool.kv_heads) == 0) pool[i] = half;
+                }
+            }
+            wait_for_previous();
+            sync();
+        }
+        score<HB>(stream, fresh, heads, begin, end, a.scale, scores);
         float o[N][D] = {};
         for (int tile = 0; tile < stream.tiles; ++tile) {
             const std::uint16_t* v = stream.next();
@@ -298,6 +359,7 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
                 sync();
             }
             const int first = stream.first + tile * stream.rows;
+            fresh.put(Fresh::v(), width_v, v, first, stream.rows);
             const int from_row = begin > first ? begin - first : 0, to_row = end - first < stream.rows ? end - first : stream.rows;
             const float* weights = scores + share.head * kPage + first;
             if (!share.some) continue;
@@ -336,9 +398,9 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
 // The same for any number of heads, HB at a time.
 template <int HB>
 HR_DEVICE void attend_all(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to,
-                          bool whole) {
+                          bool whole, const HeadArguments* raw) {
     for (int h = 0; h < heads; h += HB) {
-        attend<HB>(a, token, kv_head, head + h, heads - h < HB ? heads - h : HB, visible, from, to, whole);
+        attend<HB>(a, token, kv_head, head + h, heads - h < HB ? heads - h : HB, visible, from, to, whole, raw);
         if (h + HB < heads) sync();
     }
 }

@@ -2,56 +2,13 @@
 // the hand-over to the processor for experts that are not on the device.
 
 #include "kernels/arguments.h"
+#include "kernels/choice.h"
 #include "kernels/dot.h"
 
 namespace headroom::device {
 namespace {
 
 using namespace kernels;
-
-inline constexpr int kMostExperts = 512;
-inline constexpr int kMostUsed = 16;
-
-// What is no number counts as the smallest score: every rank then belongs to one expert, whatever the scores are.
-HR_DEVICE float ordered(float score) { return score == score ? score : bits_to_float(0xff800000U); }
-
-// cpu::route for one token by a block of at least 32 threads. scores: ordered, in shared memory.
-HR_DEVICE void choose(const float* scores, int experts, int used, bool normalize, std::int32_t* chosen, float* shares, std::int32_t* counts) {
-    __shared__ float picked[kMostUsed];
-    // An expert's rank is the number of those before it; neighbouring lanes count them together.
-    int parts = 1;
-    while (parts < 8 && 2 * parts * experts <= threads()) parts *= 2;
-    const int part = thread() & (parts - 1);
-    for (int base = 0; base < experts; base += threads() / parts) {
-        const int i = base + thread() / parts;
-        const float score = scores[i < experts ? i : 0];
-        int rank = 0;
-#pragma unroll 8
-        for (int j = part; j < experts; j += parts) {
-            const float other = scores[j];
-            rank += other > score || (other == score && j < i) ? 1 : 0;
-        }
-        for (int h = 1; h < parts; h *= 2) rank += shuffle_xor(rank, h);
-        if (part == 0 && i < experts && rank < used) {
-            chosen[rank] = i;
-            picked[rank] = score;
-            if (counts != nullptr) atomic_add(counts + i, 1);
-        }
-    }
-    sync();
-    if (warp() != 0) return;
-    const float largest = picked[0];
-    float sum = 0;
-    for (int i = lane(); i < experts; i += kWarp) sum = sum + exp_value(scores[i] - largest);
-    const float total = fold_32(sum);
-    float share = lane() < used ? exp_value(picked[lane()] - largest) / total : 0.0F;
-    if (normalize) {
-        float of_chosen = 0;
-        for (int rank = 0; rank < used; ++rank) of_chosen = of_chosen + shuffle(share, rank);
-        share = share / of_chosen;
-    }
-    if (lane() < used) shares[lane()] = share;
-}
 
 // Addresses of row `row` of an expert's matrix.
 HR_DEVICE const std::uint8_t* row_of(const std::uint8_t* matrix, int row, std::uint32_t row_bytes) {
@@ -60,12 +17,15 @@ HR_DEVICE const std::uint8_t* row_of(const std::uint8_t* matrix, int row, std::u
 
 }  // namespace
 
-// Every block normalises the token for itself; the results that others read are written by turns. Two rows to a warp, blocks first, so that
+// A row of blocks for each token. Every block normalises it for itself; the results that others read are written by turns. Two rows to a warp, blocks first, so that
 // many multiprocessors fetch a part of the matrix.
 HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
-    __shared__ float scores[kMostExperts];
+    __shared__ float scores[kMostExperts], picked[kMostUsed];
     __shared__ int last;
     const int n = a.w.cols;
+    const std::int64_t token = block_y();
+    const float* row_of_x = a.x + token * n;
+    float* all_scores = a.scores + token * a.w.rows;
     const int units = (a.w.rows + 1) / 2;
     const int step = grid_x() * (threads() / kWarp);
     const int unit = warp() * grid_x() + block_x();
@@ -87,17 +47,17 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
         auto* sums = reinterpret_cast<std::int16_t*>(scales + n / 32);
         (wide ? x.groups_256 : x.groups_32) = {codes, scales, sums};
     }
-    const float inverse = 1.0F / sqrt(sum_of_squares(a.x, n) / static_cast<float>(n) + a.epsilon);
+    const float inverse = 1.0F / sqrt(sum_of_squares(row_of_x, n) / static_cast<float>(n) + a.epsilon);
     for (int piece = warp(); piece * 256 < n; piece += threads() / kWarp) {
         const int first = piece * 256 + lane() * kShare;
         float v[kShare];
         float weight[kShare];
-        load_share(a.x, first, n, v);
+        load_share(row_of_x, first, n, v);
         load_share(a.norm, first, n, weight);
         HR_UNROLL
         for (int i = 0; i < kShare; ++i) v[i] = (v[i] * inverse) * weight[i];
         store_forms(normed, x.groups_256, x.groups_32, 0, first, n, v);
-        if (piece % grid_x() == block_x()) store_forms(a.normed, a.groups_256, a.groups_32, 0, first, n, v);
+        if (piece % grid_x() == block_x()) store_forms(a.normed, a.groups_256, a.groups_32, token, first, n, v);
     }
     sync();
 
@@ -109,7 +69,7 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
 #pragma unroll 32
             for (int k = lane(); k < n; k += kWarp) s = fma(w[k], normed[k], s);
             s = fold_32(s);
-            if (lane() == 0) a.scores[row] = s;
+            if (lane() == 0) all_scores[row] = s;
         }
     } else {
         run_units<1>(
@@ -120,29 +80,32 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
             },
             [&](int of, const Pair& pair) {
                 if (!stores_own(x)) return;
-                a.scores[2 * of] = pair.first;
-                if (2 * of + 1 < a.w.rows) a.scores[2 * of + 1] = pair.second;
+                all_scores[2 * of] = pair.first;
+                if (2 * of + 1 < a.w.rows) all_scores[2 * of + 1] = pair.second;
             });
     }
+    if (a.chosen == nullptr) return;  // experts_gate_up_TYPE chooses
     fence();
     sync();
-    if (thread() == 0) last = atomic_add(a.ticket, 1) == grid_x() - 1 ? 1 : 0;
+    if (thread() == 0) last = atomic_add(a.ticket + token, 1) == grid_x() - 1 ? 1 : 0;
     sync();
     if (last == 0) return;
     fence();
-    for (int i = thread(); i < a.w.rows; i += threads()) scores[i] = ordered(static_cast<const volatile float*>(a.scores)[i]);
+    for (int i = thread(); i < a.w.rows; i += threads()) scores[i] = ordered(static_cast<const volatile float*>(all_scores)[i]);
     sync();
-    choose(scores, a.w.rows, a.used, a.normalize != 0, a.chosen, a.shares, a.counts);
-    if (thread() == 0) *a.ticket = 0;
+    choose(scores, a.w.rows, a.used, a.chosen + token * a.used, picked);
+    if (warp() == 0) share_out(scores, picked, a.chosen + token * a.used, a.w.rows, a.used, a.normalize != 0, a.shares + token * a.used, a.counts);
+    if (thread() == 0) a.ticket[token] = 0;
 }
 
 // A block for each token.
 HR_KERNEL(choose_experts, ChooseArguments, 512) {
-    __shared__ float scores[kMostExperts];
+    __shared__ float scores[kMostExperts], picked[kMostUsed];
     const std::int64_t token = block_x();
     for (int i = thread(); i < a.experts; i += threads()) scores[i] = ordered(a.scores[token * a.experts + i]);
     sync();
-    choose(scores, a.experts, a.used, a.normalize != 0, a.chosen + token * a.used, a.shares + token * a.used, a.counts);
+    choose(scores, a.experts, a.used, a.chosen + token * a.used, picked);
+    if (warp() == 0) share_out(scores, picked, a.chosen + token * a.used, a.experts, a.used, a.normalize != 0, a.shares + token * a.used, a.counts);
 }
 
 // A warp to a row of a choice's gate and up matrices; where their types differ the gate's products are stored first, and the same lane then

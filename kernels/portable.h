@@ -88,6 +88,12 @@ HR_DEVICE void sync() {
 }
 // The lane of the hardware's wavefront: 0 to 31 or to 63.
 HR_DEVICE int wave_lane() { return static_cast<int>(__builtin_amdgcn_mbcnt_hi(~0U, __builtin_amdgcn_mbcnt_lo(~0U, 0U))); }
+// What the lanes of the warp wrote before is there for all of them behind it.
+HR_DEVICE void sync_warp() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
 HR_DEVICE int shuffle(int value, int lane) {
     return __builtin_amdgcn_ds_bpermute(((wave_lane() & ~31) | lane) << 2, value);
 }
@@ -127,6 +133,12 @@ HR_DEVICE int block_z() { return static_cast<int>(blockIdx.z); }
 HR_DEVICE int threads() { return static_cast<int>(blockDim.x); }
 HR_DEVICE int grid_x() { return static_cast<int>(gridDim.x); }
 HR_DEVICE void sync() { __syncthreads(); }
+HR_DEVICE void sync_warp() { __syncwarp(); }
+// A barrier of `count` threads of the block (whole warps), the part-th such group, below 15. Not on HIP.
+HR_DEVICE void sync_part(int part, int count) {
+    __syncwarp();
+    asm volatile("barrier.sync %0, %1;" ::"r"(part + 1), "r"(count) : "memory");
+}
 HR_DEVICE int shuffle(int value, int lane) { return __shfl_sync(~0U, value, lane); }
 HR_DEVICE float shuffle(float value, int lane) { return __shfl_sync(~0U, value, lane); }
 HR_DEVICE int shuffle_xor(int value, int mask) { return __shfl_xor_sync(~0U, value, mask); }

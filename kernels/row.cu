@@ -2,6 +2,8 @@
 // kernels are in products.cu and experts.cu; here the type is known at compile time, so that registers and instructions are few.
 
 #include "kernels/arguments.h"
+#include "kernels/choice.h"
+#include "kernels/copies.h"
 #include "kernels/row.h"
 
 namespace headroom::device {
@@ -123,12 +125,13 @@ HR_DEVICE void product_row_of(const ProductArguments& a) {
     wait_for_previous();
     quantize_row(a.x, norm, a.epsilon, n, x);
 
-    multiply_groups<First>(number, step, groups, blocks, x, locate, [&](int i, float value) { store_group(a, A, i, value); });
+    const auto input = [&](int) { return x; };
+    multiply_groups<First>(number, step, groups, blocks, input, locate, [&](int i, float value) { store_group(a, A, i, value); });
     if constexpr (A != B) {
         while (number < groups) number += step;
         const int others = groups_of(a, B);
         const auto locate_other = [&](int i) { return rows_of(a, B, i); };
-        multiply_groups<Second>(number - groups, step, others, blocks, x, locate_other, [&](int i, float value) { store_group(a, B, i, value); });
+        multiply_groups<Second>(number - groups, step, others, blocks, input, locate_other, [&](int i, float value) { store_group(a, B, i, value); });
     }
 }
 
@@ -136,49 +139,99 @@ HR_DEVICE const std::uint8_t* row_of(const std::uint8_t* matrix, int row, std::u
     return matrix + static_cast<std::int64_t>(row) * row_bytes;
 }
 
-// experts_gate_up of one token; every chosen expert is here.
+// The choices whose expert is here, in order, as a list in shared memory; returns their number. By one warp.
+HR_DEVICE int list_choices(const ExpertAddresses* table, const std::int32_t* chosen, int choices, std::int16_t* list) {
+    int before = 0;
+    for (int base = 0; base < choices; base += kWarp) {
+        const int choice = base + lane();
+        const int here = choice < choices && table[chosen[choice]].gate != nullptr ? 1 : 0;
+        int until = here;  // with the lanes below
+        for (int h = 1; h < kWarp; h *= 2) {
+            const int other = shuffle(until, lane() >= h ? lane() - h : lane());
+            if (lane() >= h) until += other;
+        }
+        if (here != 0) list[before + until - 1] = static_cast<std::int16_t>(choice);
+        before += shuffle(until, kWarp - 1);
+    }
+    return before;
+}
+
+// experts_gate_up of a few tokens.
 template <TensorType type>
 HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     using Weights = typename Superblocks<type>::Weights;
+    __shared__ float scores[kMostExperts], picked[kMostUsed];
+    __shared__ std::int32_t chosen_here[kMostUsed];
+    __shared__ int listed;
     const auto& shape = a.shape;
-    const int n = shape.width, blocks = n / 256;
-    const int step = grid_x() * (threads() / kWarp), count = shape.used * shape.hidden;
+    const int n = shape.width, blocks = n / 256, all = a.tokens * n;
+    const int step = grid_x() * (threads() / kWarp);
     const int number = warp() * grid_x() + block_x();
+    const Quantized x = take_groups_256(dynamic_shared(), all);
+    std::int16_t* list = x.sums + all / 16;  // of choices; where every expert is here there is none
+    const bool complete = a.complete != 0;
+    const std::int32_t* chosen = a.chosen;
     wait_for_previous();
+    if (a.scores != nullptr) {
+        for (int i = thread(); i < shape.experts; i += threads()) scores[i] = ordered(a.scores[i]);
+    }
+    // On their way until the weights have come.
+    for (int i = thread() * 16; i < all; i += threads() * 16) start_copy(x.codes + i, a.groups_256.codes + i, true);
+    for (int i = thread() * 8; i < all / 16; i += threads() * 8) start_copy(x.sums + i, a.groups_256.sums + i, true);
+    close_copies();
+    for (int i = thread(); i < all / 256; i += threads()) x.scales[i] = a.groups_256.scales[i];
+    if (a.scores != nullptr) {
+        sync();
+        choose(scores, shape.experts, shape.used, chosen_here, picked);
+        chosen = chosen_here;
+    }
+    if (!complete) {
+        if (warp() == 0) {
+            const int count = list_choices(a.table, chosen, a.tokens * shape.used, list);
+            if (lane() == 0) listed = count;
+        }
+        sync();
+    }
+    const int count = (complete ? a.tokens * shape.used : listed) * shape.hidden;
+    const auto choice_of = [&](int i) { return complete ? i / shape.hidden : static_cast<int>(list[i / shape.hidden]); };
     const auto locate = [&](int i) {
-        const int choice = i / shape.hidden, row = i % shape.hidden;
-        const ExpertAddresses& expert = a.table[a.chosen[choice]];
+        const int row = i % shape.hidden;
+        const ExpertAddresses& expert = a.table[chosen[choice_of(i)]];
         return RowGroup{{row_of(expert.gate, row, shape.gate_row_bytes), row_of(expert.up, row, shape.up_row_bytes)}};
     };
     begin_groups<Weights>(number, count, blocks, locate);
-    const Quantized x = take_groups_256(dynamic_shared(), n);
-    for (int i = thread(); i < n / 16; i += threads()) {
-        reinterpret_cast<Words4*>(x.codes)[i] = load_16(a.groups_256.codes + 16 * i);
-        x.sums[i] = a.groups_256.sums[i];
-    }
-    for (int i = thread(); i < blocks; i += threads()) x.scales[i] = a.groups_256.scales[i];
+    wait_for_copies<0>();
     sync();
-    multiply_groups<Weights>(number, step, count, blocks, x, locate, [&](int i, float value) {
+    const auto input = [&](int i) {
+        const int token = choice_of(i) / shape.used;
+        return Quantized{x.codes + token * n, x.scales + token * blocks, x.sums + token * n / 16};
+    };
+    multiply_groups<Weights>(number, step, count, blocks, input, locate, [&](int i, float value) {
         const float up = shuffle(value, (lane() + kLanes) & 31);
-        if (lane() == 0) a.hidden[i] = silu(value) * up;
+        if (lane() == 0) a.hidden[choice_of(i) * shape.hidden + i % shape.hidden] = silu(value) * up;
     });
+    // For the kernels behind, by a warp that has the least to do.
+    if (a.scores == nullptr || block_x() != grid_x() - 1 || warp() != threads() / kWarp - 1) return;
+    share_out(scores, picked, chosen_here, shape.experts, shape.used, a.normalize != 0, a.shares, a.counts);
+    if (lane() < shape.used) a.chosen[lane()] = chosen_here[lane()];
 }
 
-// experts_down of one token with its sum; every chosen expert is here. A block takes neighbouring rows, `used` warps (or twice as many) the
-// ranks, so that the sum over the ranks stays in the block.
+// experts_down of a few tokens. A block takes neighbouring rows, `used` warps (or twice as many) the ranks of a token, so that the sum over the
+// ranks stays in the block. A row of blocks for each token.
 template <TensorType type>
 HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
     using Weights = typename Superblocks<type>::Weights;
     const auto& shape = a.shape;
     const int n = shape.hidden, blocks = n / 256;
+    const std::int64_t token = block_y();
     const int rank = warp() % shape.used, part = warp() / shape.used, parts = threads() / kWarp / shape.used;
     const int rows_of_block = (shape.width + 2 * grid_x() - 1) / (2 * grid_x()) * 2;
     const int begin = block_x() * rows_of_block;
     const int end = begin + rows_of_block < shape.width ? begin + rows_of_block : shape.width;
     if (begin >= end) return;
     wait_for_previous();
-    const std::uint8_t* down = a.table[a.chosen[rank]].down;
-    const int groups = (end - begin + kRows - 1) / kRows;
+    const std::uint8_t* down = a.table[a.chosen[token * shape.used + rank]].down;
+    const int groups = down != nullptr ? (end - begin + kRows - 1) / kRows : 0;
     const auto locate = [&](int i) {
         RowGroup group;
         HR_UNROLL
@@ -188,26 +241,33 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
         }
         return group;
     };
-    for (int i = part; i < groups; i += parts) begin_groups<Weights>(i, groups, blocks, locate);
+    for (int i = part; i < groups && i < 4 * parts; i += parts) begin_groups<Weights>(i, groups, blocks, locate);
 
     auto* results = reinterpret_cast<float*>(dynamic_shared());  // [used, rows_of_block]
     const Quantized all = take_groups_256(dynamic_shared() + (shape.used * rows_of_block * 4 + 15) / 16 * 16, shape.used * n);
+    const float* hidden = a.hidden + token * shape.used * n;
     for (int piece = warp(); piece < blocks * shape.used; piece += threads() / kWarp) {
         const int first = piece * 256 + lane() * kShare;
         float v[kShare];
-        load_share(a.hidden, first, shape.used * n, v);
+        load_share(hidden, first, shape.used * n, v);
         quantize_share(all, 0, first, shape.used * n, 32, v);
     }
     sync();
-    multiply_groups<Weights>(part, parts, groups, blocks, from(all, static_cast<std::int64_t>(rank) * n, 256), locate, [&](int i, float value) {
+    const Quantized own = {all.codes + rank * n, all.scales + rank * blocks, all.sums + rank * n / 16};
+    const auto input = [&](int) { return own; };
+    multiply_groups<Weights>(part, parts, groups, blocks, input, locate, [&](int i, float value) {
         const int row = kRows * i + lane() / kLanes;
-        if (lane() < 8 && lane() % kLanes == 0 && begin + row < end) results[rank * rows_of_block + row] = value;
+        if (lane() >= 8 || lane() % kLanes != 0 || begin + row >= end) return;
+        if (a.outputs != nullptr) a.outputs[(token * shape.used + rank) * shape.width + begin + row] = value;
+        else results[rank * rows_of_block + row] = value;
     });
+    if (a.outputs != nullptr) return;
     sync();
+    const float* shares = a.shares + token * shape.used;
     for (int i = thread(); i < end - begin; i += threads()) {
-        float sum = a.shares[0] * results[i];
-        for (int r = 1; r < shape.used; ++r) sum = fma(a.shares[r], results[r * rows_of_block + i], sum);
-        float& to = a.x[begin + i];
+        float sum = shares[0] * results[i];
+        for (int r = 1; r < shape.used; ++r) sum = fma(shares[r], results[r * rows_of_block + i], sum);
+        float& to = a.x[token * shape.width + begin + i];
         to = to + sum;
     }
 }

@@ -28,12 +28,20 @@ struct GroupBlocks {
     }
 };
 
-// Starts the rows' way from the memory to the second-level cache.
+// Starts the way of four superblocks of both rows, from block `first` on, from the memory to the second-level cache. A warp keeps a few of these
+// steps ahead of itself: whole rows of all warps would not fit the cache together.
 template <class Weights>
-HR_DEVICE void prefetch_group(const RowGroup& group, int blocks) {
-    HR_UNROLL
-    for (int r = 0; r < kRows; ++r) prefetch(group.rows[r], static_cast<std::int64_t>(blocks) * Weights::kBytes);
+HR_DEVICE void prefetch_step(const RowGroup& group, int first, int blocks) {
+#if defined(HR_CUDA)
+    static_assert(kRows == 2 && 4 * Weights::kBytes <= 16 * 128);
+    const std::uint8_t* row = lane() < 16 ? group.rows[0] : group.rows[1];
+    const int at = first * Weights::kBytes + (lane() & 15) * 128;
+    if (at < (first + 4 < blocks ? first + 4 : blocks) * Weights::kBytes) asm volatile("prefetch.global.L2 [%0];" ::"l"(row + at));
+#else
+    (void)group, (void)first, (void)blocks;
+#endif
 }
+inline constexpr int kStepsAhead = 2;
 
 // The value of superblock b: of row l / kLanes in lane l of the 8 lanes that share it. x: in shared memory.
 template <class Weights>
@@ -66,25 +74,25 @@ HR_DEVICE float value_of(const GroupBlocks<Weights>& item, int b, int l, const Q
 }
 
 // The groups number, number + step, … below `count`: locate(n) says which rows group n is, finish(n, product) gets the product of row
-// l / kLanes in lane l, l below 8. x: the quantized row, of `blocks` superblocks.
-template <class Weights, class Locate, class Finish>
-HR_DEVICE void multiply_groups(int number, int step, int count, int blocks, const Quantized& x, Locate locate, Finish finish) {
+// l / kLanes in lane l, l below 8. x(n): the quantized row that group n is multiplied with, of `blocks` superblocks.
+template <class Weights, class Locate, class Input, class Finish>
+HR_DEVICE void multiply_groups(int number, int step, int count, int blocks, Input x, Locate locate, Finish finish) {
     if (number >= count) return;
     const int l = lane() & 7, mine = lane() >> 3;
     RowGroup group = locate(number);
     for (;;) {
         float accumulator = 0;
         const bool more = number + step < count;
-        RowGroup next_group = group;
-        if (more) {
-            next_group = locate(number + step);
-            prefetch_group<Weights>(next_group, blocks);
-        }
+        const RowGroup next_group = more ? locate(number + step) : group;
+        const Quantized row = x(number);
         for (int base = 0; base < blocks; base += 4) {
+            const int ahead = base + 4 * (blocks > 4 ? kStepsAhead : 1), behind = (blocks + 3) / 4 * 4;
+            if (ahead < behind) prefetch_step<Weights>(group, ahead, blocks);
+            else if (more) prefetch_step<Weights>(next_group, ahead - behind, blocks);
             const int b = base + mine < blocks ? base + mine : blocks - 1;
             GroupBlocks<Weights> item;
             item.load(group, b * Weights::kBytes, l);
-            const float value = value_of(item, b, l, x);
+            const float value = value_of(item, b, l, row);
             accumulator = accumulator + (base + mine < blocks ? value : 0.0F);
         }
         accumulator = accumulator + shuffle_xor(accumulator, 16);
@@ -96,10 +104,12 @@ HR_DEVICE void multiply_groups(int number, int step, int count, int blocks, cons
     }
 }
 
-// The rows of group `number`, if there is one, towards the cache.
+// The first steps of group `number`, if there is one, towards the cache.
 template <class Weights, class Locate>
 HR_DEVICE void begin_groups(int number, int count, int blocks, Locate locate) {
-    if (number < count) prefetch_group<Weights>(locate(number), blocks);
+    if (number >= count) return;
+    const RowGroup group = locate(number);
+    for (int i = 0; i < kStepsAhead && 4 * i < blocks; ++i) prefetch_step<Weights>(group, 4 * i, blocks);
 }
 
 // Shared memory for the quantized form of n elements in groups of 256 (row_bytes of shapes.h says how much).

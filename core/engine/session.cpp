@@ -262,8 +262,9 @@ Result<GenerateResult> Session::State::generate(const GenerateRequest& request, 
     return finish(ended.value_or(FinishReason::length));
 }
 
-Result<> Session::step_together(std::span<const Step> steps, const std::function<void(std::size_t, std::span<float>)>& on_logits,
-                                std::stop_token stop) try {
+// Both ways to step together: run(runner, steps) computes.
+template <class Run>
+Result<> Session::all_together(std::span<const Step> steps, const std::stop_token& stop, Run run) try {
     if (steps.empty()) return {};
     Model::State& model = *steps.front().session->state_->model->state_;
     std::vector<model::Runner::Step> together;
@@ -279,12 +280,24 @@ Result<> Session::step_together(std::span<const Step> steps, const std::function
     }
     const TurnLock::Turn turn(model.turns, stop);
     if (!turn) return fail(ErrorKind::cancelled, "The computation was cancelled");
-    HR_CHECK(model.runner->run_together(together, [&](std::int32_t i, std::span<float> logits) { on_logits(static_cast<std::size_t>(i), logits); },
-                                        stop));
+    HR_CHECK(run(*model.runner, together));
     for (const Step& step : steps) step.session->state_->tokens.push_back(step.token);
     return {};
 } catch (const std::bad_alloc&) {
     return no_memory();
+}
+
+Result<> Session::step_together(std::span<const Step> steps, const std::function<void(std::size_t, std::span<float>)>& on_logits,
+                                std::stop_token stop) {
+    return all_together(steps, stop, [&](model::Runner& runner, std::span<const model::Runner::Step> together) {
+        return runner.run_together(together, [&](std::int32_t i, std::span<float> logits) { on_logits(static_cast<std::size_t>(i), logits); }, stop);
+    });
+}
+
+Result<> Session::choose_together(std::span<const Step> steps, const std::function<void(std::size_t, TokenId)>& on_choice, std::stop_token stop) {
+    return all_together(steps, stop, [&](model::Runner& runner, std::span<const model::Runner::Step> together) {
+        return runner.choose_together(together, [&](std::int32_t i, std::int32_t token) { on_choice(static_cast<std::size_t>(i), token); }, stop);
+    });
 }
 
 Result<> Session::evaluate(std::span<const TokenId> tokens, std::span<const int> positions,

@@ -40,6 +40,13 @@ Result<> CpuRunner::run_together(std::span<const Step> steps, LogitsSink sink, s
     return {};
 }
 
+Result<> CpuRunner::choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop) {
+    const auto choose = [&](std::int32_t row, std::span<float> logits) {
+        sink(row, static_cast<std::int32_t>(cpu::argmax(logits.data(), static_cast<std::int64_t>(logits.size()))));
+    };
+    return run_together(steps, choose, stop);
+}
+
 Result<> CpuRunner::decode_greedily(Sequence& sequence, std::int32_t token, std::int64_t most, FunctionRef<bool(std::int32_t)> next,
                                     std::stop_token stop) {
     for (std::int64_t i = 0; i < most; ++i) {

@@ -15,6 +15,7 @@ public:
     [[nodiscard]] std::int64_t max_tokens() const noexcept override { return Forward::kMaxTokens; }
     [[nodiscard]] Result<> run(const Piece& piece, LogitsSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) override;
+    [[nodiscard]] Result<> choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> decode_greedily(Sequence& sequence, std::int32_t token, std::int64_t most, FunctionRef<bool(std::int32_t)> next,
                                            std::stop_token stop) override;
 

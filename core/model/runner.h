@@ -54,6 +54,11 @@ public:
     };
     [[nodiscard]] virtual Result<> run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop = {}) = 0;
 
+    // The same, with the likeliest next token of each instead of its logits (the lowest id among equals): where that is chosen on a device,
+    // logits need not come from there.
+    using ChoiceSink = FunctionRef<void(std::int32_t row, std::int32_t token)>;
+    [[nodiscard]] virtual Result<> choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop = {}) = 0;
+
     // Greedy decoding, where the choice need not wait for the host: reads `token`, chooses the likeliest next one (the lowest id among
     // equals), hands it to `next`, reads that, and so on, until `next` says false or `most` tokens were handed out. The last token handed
     // out has not been read. Errors: as run(); what was handed out before stays valid, and the sequence holds what was read.

@@ -207,8 +207,7 @@ struct Mixture {
     std::uint32_t down;
     ExpertShape shape = {};
     std::vector<const ExpertAddresses*> tables;
-    const std::int32_t* chosen = nullptr;
-    std::int32_t *offsets = nullptr, *rows = nullptr;
+    std::int32_t *chosen = nullptr, *offsets = nullptr, *rows = nullptr;
     float* shares = nullptr;
 
 private:
@@ -235,21 +234,29 @@ void mixture_decode(Bench& bench, std::int32_t tokens) {
     }
 }
 
-void router_decode(Bench& bench) {
+void router_decode(Bench& bench, std::int32_t tokens) {
     bench.reset();
+    const auto count = static_cast<std::uint64_t>(tokens);
     RouterArguments a = {};
-    a.x = bench.space<float>(width);
+    a.x = bench.space<float>(count * width);
     a.norm = bench.space<float>(width);
     a.epsilon = 1e-6F;
     a.used = used;
     a.normalize = 1;
-    a.normed = bench.space<float>(width);
-    a.groups_256 = bench.quantized(width, 256);
-    a.scores = bench.space<float>(experts);
-    a.chosen = bench.space<std::int32_t>(used);
-    a.shares = bench.space<float>(used);
-    a.ticket = bench.array(std::vector<std::int32_t>{0});
-    bench.time("30b router 128 f32", 4.0 * experts * width, 2.0 * experts * width, [&] {
+    a.normed = bench.space<float>(count * width);
+    a.groups_256 = bench.quantized(std::int64_t{tokens} * width, 256);
+    a.scores = bench.space<float>(count * experts);
+    a.chosen = bench.space<std::int32_t>(count * used);
+    a.shares = bench.space<float>(count * used);
+    a.ticket = bench.array(std::vector<std::int32_t>(count));
+    a.tokens = tokens;
+    bench.time(fmt::format("30b router 128 f32, with its choice, {} tokens", tokens), 4.0 * experts * width, 2.0 * experts * width, [&] {
+        a.w = {bench.weights(std::uint64_t{4} * experts * width), f32, experts, width, 4 * width};
+        return router_row(bench.queue(), a);
+    });
+    if (tokens > 1) return;
+    a.chosen = nullptr;
+    bench.time("30b router 128 f32, without its choice", 4.0 * experts * width, 2.0 * experts * width, [&] {
         a.w = {bench.weights(std::uint64_t{4} * experts * width), f32, experts, width, 4 * width};
         return router_row(bench.queue(), a);
     });
@@ -287,7 +294,7 @@ int main(int argc, char** argv) {
     Bench bench(argc > 1 ? argv[1] : "", argc > 2 ? std::atof(argv[2]) : 4300, argc > 3 ? std::atof(argv[3]) : 1979);
     products(bench, "30b q k v", {{q4_k, 4096}, {q4_k, 512}, {q6_k, 512}}, 2048, 1, false, true);
     products(bench, "30b o", {{q4_k, 2048}}, 4096, 1, false, false);
-    router_decode(bench);
+    router_decode(bench, 1);
     mixture_decode(bench, 1);
     products(bench, "30b logits", {{q6_k, 151936}}, 2048, 1, false, true);
     products(bench, "8b q k v", {{q4_k, 4096}, {q4_k, 1024}, {q6_k, 1024}}, 4096, 1, false, true);
@@ -298,8 +305,13 @@ int main(int argc, char** argv) {
     products(bench, "8b logits", {{q6_k, 151936}}, 4096, 1, false, true);
     for (const std::int32_t tokens : {2, 4, 8}) {
         products(bench, fmt::format("8b gate and up, {} tokens", tokens), {{q4_k, 12288}, {q4_k, 12288}}, 4096, tokens, true, false);
+        products(bench, fmt::format("8b down q4_k, {} tokens", tokens), {{q4_k, 4096}}, 12288, tokens, false, false);
         products(bench, fmt::format("8b down q6_k, {} tokens", tokens), {{q6_k, 4096}}, 12288, tokens, false, false);
+        products(bench, fmt::format("8b q k v, {} tokens", tokens), {{q4_k, 4096}, {q4_k, 1024}, {q6_k, 1024}}, 4096, tokens, false, false);
+        products(bench, fmt::format("30b q k v, {} tokens", tokens), {{q4_k, 4096}, {q4_k, 512}, {q6_k, 512}}, 2048, tokens, false, false);
+        products(bench, fmt::format("30b o, {} tokens", tokens), {{q4_k, 2048}}, 4096, tokens, false, false);
     }
+    router_decode(bench, 8);
     mixture_decode(bench, 8);
     for (const auto& [type, name] : {std::pair{q4_k, "q4_k"}, {q6_k, "q6_k"}}) {
         tiles(bench, fmt::format("4096 x 4096 {}, 2048 tokens", name), {type, 4096}, 4096, 2048);

@@ -49,6 +49,7 @@ extern Place place;  // of the fiber that runs
 
 unsigned char* dynamic_shared();
 void sync(Site at);
+void sync_part(int part, int count, Site at);
 // Hands in this lane's bytes (at most kMostExchanged) and waits for the warp's other lanes; lane i's are at i * kMostExchanged of what comes
 // back, until this lane's next but one exchange.
 inline constexpr std::size_t kMostExchanged = 128;
@@ -81,6 +82,8 @@ inline int grid_x() { return emulated::place.grid_x; }
 inline unsigned char* dynamic_shared() { return emulated::dynamic_shared(); }
 
 inline void sync(Site at = Site::current()) { emulated::sync(at); }
+inline void sync_warp(Site at = Site::current()) { (void)emulated::lanes(0, at); }
+inline void sync_part(int part, int count, Site at = Site::current()) { emulated::sync_part(part, count, at); }
 inline int shuffle(int value, int lane, Site at = Site::current()) { return emulated::lanes(value, at)[lane]; }
 inline float shuffle(float value, int lane, Site at = Site::current()) { return emulated::lanes(value, at)[lane]; }
 inline int shuffle_xor(int value, int mask, Site at = Site::current()) { return emulated::lanes(value, at)[(emulated::place.thread & 31) ^ mask]; }

@@ -51,7 +51,8 @@ std::map<std::string_view, Code>& code() {
 }
 
 struct Thread {
-    enum State { ready, at_warp, at_barrier, done } state = done;
+    enum State { ready, at_warp, at_barrier, at_part, done } state = done;
+    int part = 0;
     Site site;
     std::unique_ptr<test::Fiber> fiber;
 };
@@ -69,6 +70,7 @@ struct Launch {
     std::vector<Thread> threads;  // as many as ever were needed; their fibers are kept
     std::vector<std::unique_ptr<Warp>> warps;
     int live = 0, at_barrier = 0;
+    int at_part[16] = {};
     Site barrier;
     void (*run)(const void*) = nullptr;
     const void* arguments = nullptr;
@@ -140,12 +142,13 @@ void run_block(int threads, bool descending) {
     }
     launch.live = threads;
     launch.at_barrier = 0;
+    std::ranges::fill(launch.at_part, 0);
     while (launch.live > 0 && launch.error.empty()) {
         const auto ready = [](const Thread& thread) { return thread.state == Thread::ready; };
         if (std::ranges::none_of(launch.threads, ready)) {
             std::string waiting;
             for (const auto& thread : launch.threads) {
-                if (thread.state != Thread::at_warp && thread.state != Thread::at_barrier) continue;
+                if (thread.state == Thread::ready || thread.state == Thread::done) continue;
                 const auto site = fmt::format("{}", At(thread.site));
                 if (waiting.find(site) == std::string::npos) waiting += (waiting.empty() ? "" : " and ") + site;
             }
@@ -178,6 +181,21 @@ void sync(Site at) {
     thread.site = at;
     if (++launch.at_barrier == launch.live) {
         open_barrier();
+    } else {
+        thread.fiber->leave();
+    }
+}
+
+void sync_part(int part, int count, Site at) {
+    Thread& thread = self();
+    thread.state = Thread::at_part;
+    thread.part = part;
+    thread.site = at;
+    if (++launch.at_part[part] == count) {
+        launch.at_part[part] = 0;
+        for (auto& other : launch.threads) {
+            if (other.state == Thread::at_part && other.part == part) other.state = Thread::ready;
+        }
     } else {
         thread.fiber->leave();
     }

@@ -127,6 +127,62 @@ struct Case {
     std::int32_t window;
 };
 
+// Heads as the products leave them, and what the CPU makes of them: q and k in place, k and v in the pool's content. Variants: with norms
+// or without, both layouts, all of a head turned or part of it.
+struct RawHeads {
+    RawHeads(KernelDevice& device, Pool& of, const std::vector<Place>& at, int variant, Random& random)
+        : pool(of), places(at), norm(variant & 1), layout(variant >> 1 & 1), half(variant & 4 ? of.shape.k_dim / 4 - 3 : of.shape.k_dim / 2),
+          tokens(static_cast<std::int32_t>(at.size())), q(random.values(tokens * of.shape.heads * of.shape.k_dim)),
+          k(random.values(tokens * of.shape.kv_heads * of.shape.k_dim)), v(random.values(tokens * of.shape.kv_heads * of.shape.v_dim)),
+          q_norm(random.values(of.shape.k_dim)), k_norm(random.values(of.shape.k_dim)), cosine(angles(std::cos)), sine(angles(std::sin)),
+          q_device(device, q), k_device(device, k), v_device(device, v), q_weight(device, q_norm), k_weight(device, k_norm), cosines(device, cosine),
+          sines(device, sine), positions(device, positions_of(at)), sessions(device, sessions_of(at)) {}
+
+    std::vector<float> angles(double (*of)(double)) const {
+        std::vector<float> values;
+        for (std::int32_t i = 0; i < tokens * half; ++i) values.push_back(static_cast<float>(of(0.37 * i)));
+        return values;
+    }
+    kernels::HeadArguments arguments() const {
+        return {.q = q_device.data(), .k = k_device.data(), .v = v_device.data(), .q_norm = norm ? q_weight.data() : nullptr,
+                .k_norm = norm ? k_weight.data() : nullptr, .epsilon = 1e-5F, .cosine = cosines.data(), .sine = sines.data(), .half = half,
+                .layout = layout, .heads = pool.shape.heads, .tokens = tokens, .pool = pool.get(),
+                .places = {positions.data(), sessions.data(), pool.pages->data(), pool.stride}};
+    }
+    void compute() {
+        const Shape& shape = pool.shape;
+        for (std::int32_t t = 0; t < tokens; ++t) {
+            const auto prepare = [&](std::vector<float>& x, std::int32_t heads, const std::vector<float>& weight) {
+                float* row = x.data() + t * heads * shape.k_dim;
+                for (std::int32_t h = 0; h < heads && norm; ++h) {
+                    std::vector<float> copy(row + h * shape.k_dim, row + (h + 1) * shape.k_dim);
+                    cpu::reference::rms_norm(copy.data(), shape.k_dim, weight.data(), 1e-5F, row + h * shape.k_dim);
+                }
+                cpu::reference::rope(row, heads, shape.k_dim, cosine.data() + t * half, sine.data() + t * half, half,
+                                     static_cast<cpu::RopeLayout>(layout));
+            };
+            prepare(q, shape.heads, q_norm);
+            prepare(k, shape.kv_heads, k_norm);
+            const Place place = places[static_cast<std::size_t>(t)];
+            const std::int32_t page = pool.tables[static_cast<std::size_t>(place.session * pool.stride + place.position / kPage)];
+            for (std::int32_t h = 0; h < shape.kv_heads; ++h) {
+                const std::int64_t slot = h * kPage + place.position % kPage;
+                cpu::reference::to_half(k.data() + (t * shape.kv_heads + h) * shape.k_dim, shape.k_dim, pool.k(page) + slot * shape.k_dim);
+                cpu::reference::to_half(v.data() + (t * shape.kv_heads + h) * shape.v_dim, shape.v_dim, pool.v(page) + slot * shape.v_dim);
+            }
+        }
+    }
+
+    Pool& pool;
+    std::vector<Place> places;
+    bool norm;
+    int layout;
+    std::int32_t half, tokens;
+    std::vector<float> q, k, v, q_norm, k_norm, cosine, sine;
+    Array<float> q_device, k_device, v_device, q_weight, k_weight, cosines, sines;
+    Array<std::int32_t> positions, sessions;
+};
+
 }  // namespace
 
 class TestKernelAttention : public QObject {
@@ -139,52 +195,54 @@ private slots:
         Random random(1);
         for (const Shape shape : {Shape{8, 2, 128, 128}, Shape{3, 3, 64, 32}, Shape{5, 1, 96, 96}, Shape{2, 1, 256, 192}}) {
             for (int variant = 0; variant < 8; ++variant) {
-                const bool norm = variant & 1;
-                const int layout = variant >> 1 & 1;
-                const std::int32_t half = variant & 4 ? shape.k_dim / 4 - 3 : shape.k_dim / 2;
                 const std::vector<Place> places = {{0, 0}, {1, 255}, {1, 256}, {0, 700}, {2, 31}};
-                const auto tokens = static_cast<std::int32_t>(places.size());
                 Pool pool(device, shape, lengths_for(places), random);
-                auto q = random.values(tokens * shape.heads * shape.k_dim), k = random.values(tokens * shape.kv_heads * shape.k_dim);
-                const auto v = random.values(tokens * shape.kv_heads * shape.v_dim);
-                const auto q_norm = random.values(shape.k_dim), k_norm = random.values(shape.k_dim);
-                std::vector<float> cosine, sine;
-                for (std::int32_t i = 0; i < tokens * half; ++i) {
-                    cosine.push_back(static_cast<float>(std::cos(0.37 * i)));
-                    sine.push_back(static_cast<float>(std::sin(0.37 * i)));
-                }
-                const Array<float> q_device(device, q), k_device(device, k), v_device(device, v), q_weight(device, q_norm), k_weight(device, k_norm),
-                    cosines(device, cosine), sines(device, sine);
-                const Array<std::int32_t> positions(device, positions_of(places)), sessions(device, sessions_of(places));
-                REQUIRE(kernels::head_rows(device.queue(), {.q = q_device.data(), .k = k_device.data(), .v = v_device.data(),
-                                                            .q_norm = norm ? q_weight.data() : nullptr, .k_norm = norm ? k_weight.data() : nullptr,
-                                                            .epsilon = 1e-5F, .cosine = cosines.data(), .sine = sines.data(), .half = half,
-                                                            .layout = layout, .heads = shape.heads, .tokens = tokens, .pool = pool.get(),
-                                                            .places = {positions.data(), sessions.data(), pool.pages->data(), pool.stride}}));
-                for (std::int32_t t = 0; t < tokens; ++t) {
-                    const auto prepare = [&](std::vector<float>& x, std::int32_t heads, const std::vector<float>& weight) {
-                        float* row = x.data() + t * heads * shape.k_dim;
-                        for (std::int32_t h = 0; h < heads && norm; ++h) {
-                            std::vector<float> copy(row + h * shape.k_dim, row + (h + 1) * shape.k_dim);
-                            cpu::reference::rms_norm(copy.data(), shape.k_dim, weight.data(), 1e-5F, row + h * shape.k_dim);
-                        }
-                        cpu::reference::rope(row, heads, shape.k_dim, cosine.data() + t * half, sine.data() + t * half, half,
-                                             static_cast<cpu::RopeLayout>(layout));
-                    };
-                    prepare(q, shape.heads, q_norm);
-                    prepare(k, shape.kv_heads, k_norm);
-                    const Place place = places[static_cast<std::size_t>(t)];
-                    const std::int32_t page = pool.tables[static_cast<std::size_t>(place.session * pool.stride + place.position / kPage)];
-                    for (std::int32_t h = 0; h < shape.kv_heads; ++h) {
-                        const std::int64_t slot = h * kPage + place.position % kPage;
-                        cpu::reference::to_half(k.data() + (t * shape.kv_heads + h) * shape.k_dim, shape.k_dim, pool.k(page) + slot * shape.k_dim);
-                        cpu::reference::to_half(v.data() + (t * shape.kv_heads + h) * shape.v_dim, shape.v_dim, pool.v(page) + slot * shape.v_dim);
-                    }
-                }
-                const auto problem = difference(q_device.read(), q);
+                RawHeads heads(device, pool, places, variant, random);
+                REQUIRE(kernels::head_rows(device.queue(), heads.arguments()));
+                heads.compute();
+                const auto problem = difference(heads.q_device.read(), heads.q);
                 QVERIFY2(problem.isEmpty(), qPrintable(QString("width %1, variant %2: ").arg(shape.k_dim).arg(variant) + problem));
                 QVERIFY2(same_bits(pool.memory->read(), pool.content), qPrintable(QString("width %1, variant %2: pool").arg(shape.k_dim).arg(variant)));
             }
+        }
+    }
+
+    // Both at once, a token each of several sessions: the token's own K and V are seen and stored.
+    void stepsAttendAsTheCpu() {
+        auto& device = KernelDevice::chosen();
+        Random random(4);
+        std::vector<Case> cases = {
+            {{8, 1, 128, 128}, {{0, 0}}, 0},
+            {{16, 2, 128, 128}, {{0, 255}, {1, 256}, {2, 700}}, 0},
+            {{4, 4, 64, 64}, {{0, 300}}, 0},
+            {{6, 2, 32, 96}, {{0, 270}, {1, 3}}, 0},
+            {{4, 1, 64, 64}, {{0, 600}, {1, 50}, {2, 511}}, 257},
+            {{2, 1, 256, 256}, {{0, 513}}, 0},
+            {{16, 1, 192, 128}, {{0, 520}, {1, 7}}, 0},
+        };
+        if (!device.emulated()) {
+            cases.push_back({{32, 4, 128, 128}, {{0, 16384}}, 0});
+            cases.push_back({{32, 8, 128, 128}, {{0, 4095}, {1, 9000}, {2, 3}}, 0});
+            cases.push_back({{32, 4, 128, 128}, {}, 0});
+            for (std::int32_t t = 0; t < 64; ++t) cases.back().places.push_back({t, 37 * t});
+        }
+        int variant = 1;
+        for (const Case& c : cases) {
+            Pool pool(device, c.shape, lengths_for(c.places), random);
+            RawHeads heads(device, pool, c.places, variant++ % 8, random);
+            const auto size = static_cast<std::size_t>(heads.tokens * c.shape.heads * c.shape.v_dim);
+            const std::int32_t max_chunks = pool.stride - 1;
+            const Array<float> out(device, size), partials(device, static_cast<std::size_t>(heads.tokens * c.shape.heads * max_chunks * (c.shape.v_dim + 2)));
+            const kernels::AttentionArguments arguments{.q = heads.q_device.data(), .out = out.data(), .heads = c.shape.heads, .tokens = heads.tokens,
+                                                        .window = c.window, .scale = 0.11F, .pool = pool.get(), .places = heads.arguments().places,
+                                                        .max_chunks = max_chunks, .partials = partials.data()};
+            REQUIRE(kernels::attention_step(device.queue(), heads.arguments(), arguments));
+            heads.compute();
+            const auto expected = attention_on_cpu(pool, c.places, heads.q, c.window, 0.11F);
+            const auto problem = difference(out.read(), expected);
+            QVERIFY2(problem.isEmpty(), qPrintable(QString("%1 heads of %2, %3 tokens, first at %4: ").arg(c.shape.heads).arg(c.shape.k_dim)
+                                                       .arg(heads.tokens).arg(c.places[0].position) + problem));
+            QVERIFY2(same_bits(pool.memory->read(), pool.content), qPrintable(QString("first at %1: pool").arg(c.places[0].position)));
         }
     }
 

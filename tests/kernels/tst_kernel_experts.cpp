@@ -77,20 +77,24 @@ private slots:
             const char* type;
             std::int32_t experts, used, width;
             bool normalize;
+            std::int32_t tokens;
         };
-        for (const Case& c : {Case{"F32", 128, 8, 512, true}, Case{"F16", 5, 5, 256, false}, Case{"Q8_0", 32, 4, 768, true},
-                              Case{"Q6_K", 65, 16, 256, true}, Case{"BF16", 1, 1, 256, true}}) {
+        for (const Case& c : {Case{"F32", 128, 8, 512, true, 1}, Case{"F32", 20, 3, 256, true, 5}, Case{"F16", 5, 5, 256, false, 1},
+                              Case{"Q8_0", 32, 4, 768, true, 3}, Case{"Q6_K", 65, 16, 256, true, 2}, Case{"BF16", 1, 1, 256, true, 1}}) {
+            const auto tokens = static_cast<std::size_t>(c.tokens);
             const Weights w(device, layout(c.type), c.experts, c.width, random);
-            const auto values = random.values(c.width), weight = random.values(c.width);
+            const auto values = random.values(c.tokens * c.width), weight = random.values(c.width);
             std::vector<float> normed(values.size());
-            cpu::reference::rms_norm(values.data(), c.width, weight.data(), 1e-5F, normed.data());
-            Rows x(device, normed, 1, c.width);
-            const Array<float> there(device, values), norm(device, weight), out(device, values.size()), scores(device, std::size_t(c.experts));
+            for (std::size_t at = 0; at < normed.size(); at += std::size_t(c.width)) {
+                cpu::reference::rms_norm(values.data() + at, c.width, weight.data(), 1e-5F, normed.data() + at);
+            }
+            Rows x(device, normed, c.tokens, c.width);
+            const Array<float> there(device, values), norm(device, weight), out(device, values.size()), scores(device, tokens * std::size_t(c.experts));
             const Array<std::int8_t> codes_256(device, values.size()), codes_32(device, values.size());
             const Array<float> scales_256(device, values.size() / 256), scales_32(device, values.size() / 32);
             const Array<std::int16_t> sums_256(device, values.size() / 16), sums_32(device, values.size() / 16);
-            const Array<std::int32_t> chosen(device, std::size_t(c.used)), ticket(device, std::vector<std::int32_t>{0});
-            const Array<float> shares(device, std::size_t(c.used));
+            const Array<std::int32_t> chosen(device, tokens * std::size_t(c.used)), ticket(device, std::vector<std::int32_t>(tokens));
+            const Array<float> shares(device, tokens * std::size_t(c.used));
             for (int turn = 0; turn < 2; ++turn) {
                 REQUIRE(kernels::router_row(device.queue(), {.w = w.matrix(),
                                                              .x = there.data(),
@@ -104,11 +108,12 @@ private slots:
                                                              .scores = scores.data(),
                                                              .chosen = chosen.data(),
                                                              .shares = shares.data(),
-                                                             .ticket = ticket.data()}));
+                                                             .ticket = ticket.data(),
+                                                             .tokens = c.tokens}));
                 const auto expected = x.product(w.here.matrix);
-                std::vector<std::int32_t> experts(static_cast<std::size_t>(c.used));
+                std::vector<std::int32_t> experts(tokens * static_cast<std::size_t>(c.used));
                 std::vector<float> weights(experts.size());
-                cpu::route(expected.data(), 1, c.experts, c.used, c.normalize, experts.data(), weights.data());
+                cpu::route(expected.data(), c.tokens, c.experts, c.used, c.normalize, experts.data(), weights.data());
                 QCOMPARE(difference(out.read(), normed), QByteArray());
                 QCOMPARE(codes_256.read(), x.codes_of(256));
                 QVERIFY(same_bits(scales_256.read(), x.scales_of(256)));
@@ -119,7 +124,7 @@ private slots:
                 QCOMPARE(difference(scores.read(), expected), QByteArray());
                 QCOMPARE(chosen.read(), experts);
                 QCOMPARE(difference(shares.read(), weights), QByteArray());
-                QCOMPARE(ticket.read()[0], 0);
+                QCOMPARE(ticket.read(), std::vector<std::int32_t>(tokens));
             }
         }
     }
@@ -162,6 +167,7 @@ private slots:
         };
         for (const Case& c : {Case{"Q4_K", "Q4_K", "Q6_K", 8, 3, 512, 256, 1}, Case{"Q4_K", "Q5_K", "Q8_0", 4, 2, 256, 96, 3},
                               Case{"Q8_0", "Q8_0", "Q5_1", 16, 16, 288, 64, 1}, Case{"F16", "F32", "BF16", 4, 2, 77, 45, 2},
+                              Case{"Q4_K", "Q4_K", "Q4_K", 8, 3, 512, 512, 5}, Case{"Q5_K", "Q5_K", "Q5_K", 6, 2, 768, 256, 2},
                               Case{"IQ4_XS", "IQ4_XS", "IQ4_NL", 4, 1, 256, 32, 2}, Case{"Q2_K", "Q3_K", "Q3_K", 5, 5, 256, 768, 1}}) {
             Experts e(device, layout(c.gate), layout(c.up), layout(c.down), c.experts, c.width, c.hidden, {}, random);
             e.shape.used = c.used;
@@ -197,12 +203,55 @@ private slots:
         }
     }
 
+    // The kernels of single types make one token's choice themselves, from the router's scores.
+    void expertsChooseThemselves() {
+        auto& device = KernelDevice::chosen();
+        Random random(8);
+        const std::int32_t experts = 70, used = 6, width = 256, hidden = 256;
+        for (const bool normalize : {true, false}) {
+            Experts e(device, layout("Q4_K"), layout("Q4_K"), layout("Q6_K"), experts, width, hidden, {}, random);
+            e.shape.used = used;
+            QVERIFY(kernels::chooses_by_itself(device.queue(), e.shape));
+            const Weights router(device, layout("F32"), experts, width, random);
+            const auto values = random.values(width), weight = random.values(width);
+            std::vector<float> normed(values.size());
+            cpu::reference::rms_norm(values.data(), width, weight.data(), 1e-5F, normed.data());
+            Rows x(device, normed, 1, width);
+            const Array<float> there(device, values), norm(device, weight), out(device, values.size()), scores(device, std::size_t(experts));
+            const Array<float> shares(device, std::size_t(used)), there_hidden(device, std::size_t(used * hidden));
+            const Array<std::int32_t> chosen(device, std::size_t(used));
+            REQUIRE(kernels::router_row(device.queue(), {.w = router.matrix(), .x = there.data(), .norm = norm.data(), .epsilon = 1e-5F, .used = used,
+                                                         .normalize = normalize, .normed = out.data(), .groups_256 = x.groups_256(), .groups_32 = {},
+                                                         .scores = scores.data(), .chosen = nullptr, .shares = nullptr, .ticket = nullptr, .tokens = 1}));
+            REQUIRE(kernels::experts_gate_up(device.queue(), {e.table.data(), e.shape, chosen.data(), 1, out.data(), x.groups_256(), {},
+                                                              there_hidden.data(), 1, scores.data(), normalize, shares.data()}));
+            const auto expected = x.product(router.here.matrix);
+            std::vector<std::int32_t> choice(static_cast<std::size_t>(used));
+            std::vector<float> weights(choice.size()), expected_hidden;
+            cpu::route(expected.data(), 1, experts, used, normalize, choice.data(), weights.data());
+            QCOMPARE(chosen.read(), choice);
+            QCOMPARE(difference(shares.read(), weights), QByteArray());
+            for (const std::int32_t expert : choice) {
+                auto middle = x.product(e.gate[std::size_t(expert)]->here.matrix);
+                cpu::reference::swiglu(middle.data(), x.product(e.up[std::size_t(expert)]->here.matrix).data(), hidden, middle.data());
+                expected_hidden.insert(expected_hidden.end(), middle.begin(), middle.end());
+            }
+            QCOMPARE(difference(there_hidden.read(), expected_hidden), QByteArray());
+        }
+    }
+
     // Absent experts are left to the host, whose outputs combine_rows takes.
+    void absentExpertsAreTheHosts_data() {
+        QTest::addColumn<QString>("down");
+        QTest::newRow("any types") << "Q4_0";
+        QTest::newRow("single types") << "Q6_K";
+    }
     void absentExpertsAreTheHosts() {
+        QFETCH(QString, down);
         auto& device = KernelDevice::chosen();
         Random random(4);
-        const std::int32_t width = 256, hidden = 128, tokens = 3, used = 2;
-        Experts e(device, layout("Q4_K"), layout("Q4_K"), layout("Q4_0"), 4, width, hidden, {1, 3}, random);
+        const std::int32_t width = 256, hidden = 256, tokens = 3, used = 2;
+        Experts e(device, layout("Q4_K"), layout("Q4_K"), layout(down.toUtf8().constData()), 4, width, hidden, {1, 3}, random);
         e.shape.used = used;
         const std::vector<std::int32_t> chosen = {0, 1, 3, 2, 2, 0};
         Rows x(device, random.values(tokens * width), tokens, width);
@@ -224,6 +273,13 @@ private slots:
             const bool here = e.here[std::size_t(chosen[c])];
             const auto own = row(seen, c, std::size_t(width));
             QCOMPARE(std::ranges::all_of(own, [](float v) { return std::isnan(v); }), !here);  // only its own rows are written
+            if (here) {
+                Rows token(device, row(x.values, c / used, std::size_t(width)), 1, width);
+                const auto expert = std::size_t(chosen[c]);
+                auto middle = token.product(e.gate[expert]->here.matrix);
+                cpu::reference::swiglu(middle.data(), token.product(e.up[expert]->here.matrix).data(), hidden, middle.data());
+                QCOMPARE(difference(own, Rows(device, middle, 1, hidden).product(e.down[expert]->here.matrix)), QByteArray());
+            }
             pointers.push_back((here ? seen.data() : from_host.data()) + c * std::size_t(width));
         }
         for (std::size_t t = 0; t < std::size_t(tokens); ++t) {

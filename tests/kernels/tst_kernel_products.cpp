@@ -157,6 +157,26 @@ private slots:
         }
     }
 
+    // The same for several tokens, in types that go to the matrix units: tiles with an end that does not fill them.
+    void typesMixForSeveralTokens() {
+        auto& device = KernelDevice::chosen();
+        Random random(9);
+        const auto layout = [](const char* name) { return *std::ranges::find_if(layouts(), [&](const Layout& l) { return !std::strcmp(l.name, name); }); };
+        for (const std::int64_t tokens : {2, 8, 11}) {
+            const std::int64_t cols = 1280, rows[3] = {70, 5, 33};
+            const Weights w[3] = {{device, layout("Q4_K"), rows[0], cols, random},
+                                  {device, layout("Q6_K"), rows[1], cols, random},
+                                  {device, layout("Q5_K"), rows[2], cols, random}};
+            Rows x(device, random.values(tokens * cols), tokens, cols);
+            const Array<float> y[3] = {{device, std::size_t(tokens * 70)}, {device, std::size_t(tokens * 5)}, {device, std::size_t(tokens * 33)}};
+            ProductArguments arguments = {.targets = {}, .target_count = 3, .swiglu = 0, .tokens = static_cast<std::int32_t>(tokens), .forms = kAllForms,
+                                          .x = x.x(), .norm = nullptr, .epsilon = 0, .groups_256 = x.groups_256(), .groups_32 = x.groups_32()};
+            for (int i = 0; i < 3; ++i) arguments.targets[i] = {w[i].matrix(), nullptr, y[i].data(), static_cast<std::int32_t>(rows[i]), 0};
+            REQUIRE(kernels::product_rows(device.queue(), arguments));
+            for (int i = 0; i < 3; ++i) QCOMPARE(difference(y[i].read(), x.product(w[i].here.matrix)), QByteArray());
+        }
+    }
+
     // Gate and up in one launch, of one type or of two, for one token and for several.
     void gateAndUpAreMultiplied() {
         auto& device = KernelDevice::chosen();

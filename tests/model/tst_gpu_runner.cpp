@@ -174,7 +174,14 @@ private slots:
             for (std::size_t s = 0; s < steps.size(); ++s) {
                 QCOMPARE(sequences[s]->length(), static_cast<std::int64_t>(texts[s].size()));
                 QVERIFY(same_bits({expected(opened, texts[s]).back()}, {together[s]}));
+                texts[s].push_back(choice_of(together[s]));
             }
+            // The device's choices, of the step behind.
+            steps.clear();
+            for (std::size_t s = 0; s < texts.size(); ++s) steps.push_back({.sequence = *sequences[s], .token = texts[s].back()});
+            std::vector<std::int32_t> chosen(steps.size());
+            must(as_runner(*runner).choose_together(steps, [&](std::int32_t i, std::int32_t token) { chosen[static_cast<std::size_t>(i)] = token; }));
+            for (std::size_t s = 0; s < steps.size(); ++s) QCOMPARE(chosen[s], choice_of(expected(opened, texts[s]).back()));
         }
     }
 
@@ -308,6 +315,10 @@ private:
         while (fits(cap - 16 * KiB)) cap -= 16 * KiB;
         return cap;
     }
+    static std::int32_t choice_of(const std::vector<float>& logits) {
+        return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
+    }
+
     Logits expected(const Opened& opened, std::span<const std::int32_t> tokens) {
         CpuRunner cpu(opened.transformer, pool_);
         return read(cpu, *must(cpu.create_sequence()), tokens, 64);

@@ -130,6 +130,11 @@ void run(std::string_view name, const AttentionArguments& a) {
     }
 }
 
+void run(std::string_view name, const StepAttentionArguments& a) {
+    run(name, a.heads);  // q may be changed
+    run(name, a.attention);
+}
+
 void run(std::string_view, const ArgmaxArguments& a) {
     for (std::int64_t row = 0; row < a.rows; ++row) a.out[row] = static_cast<std::int32_t>(cpu::argmax(a.x + row * a.n, a.n));
 }

@@ -33,6 +33,7 @@ void run(std::string_view name, const headroom::kernels::NormArguments& a);
 void run(std::string_view name, const headroom::kernels::SwigluArguments& a);
 void run(std::string_view name, const headroom::kernels::HeadArguments& a);
 void run(std::string_view name, const headroom::kernels::AttentionArguments& a);
+void run(std::string_view name, const headroom::kernels::StepAttentionArguments& a);
 void run(std::string_view name, const headroom::kernels::ArgmaxArguments& a);
 void run(std::string_view name, const headroom::kernels::TopArguments& a);
 void run(std::string_view name, const headroom::kernels::HandOverArguments& a);

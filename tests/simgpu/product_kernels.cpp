@@ -152,7 +152,7 @@ void multiply(const Rows& x, const Target* targets, std::int32_t count, bool swi
 
 void run(std::string_view name, const ProductArguments& a) {
     const std::int64_t cols = a.targets[0].w.cols;
-    if (name == "product_rows") {
+    if (name == "product_rows" || name == "product_few") {
         Rows x(a.tokens, cols, a.x);
         for (std::int32_t i = 0; i < a.target_count; ++i) x.take_for(static_cast<TensorType>(a.targets[i].w.type), a.groups_256, a.groups_32);
         return multiply(x, a.targets, a.target_count, a.swiglu != 0);
@@ -180,13 +180,14 @@ void count_chosen(std::int32_t* counts, const std::int32_t* chosen, std::int32_t
 
 void run(std::string_view, const RouterArguments& a) {
     const std::int64_t width = a.w.cols;
-    cpu::rms_norm(OneThread(), a.x, 1, width, width, a.norm, a.epsilon, a.normed);
-    store_forms(a.normed, width, 0, a.groups_256, a.groups_32);
-    Rows x(1, width, a.normed);
+    cpu::rms_norm(OneThread(), a.x, a.tokens, width, width, a.norm, a.epsilon, a.normed);
+    for (std::int32_t t = 0; t < a.tokens; ++t) store_forms(a.normed + t * width, width, t, a.groups_256, a.groups_32);
+    Rows x(a.tokens, width, a.normed);
     x.take_for(static_cast<TensorType>(a.w.type), {}, {});
-    x.multiply(matrix(a.w), nullptr, 1, a.scores, a.w.rows);
-    cpu::route(a.scores, 1, a.w.rows, a.used, a.normalize != 0, a.chosen, a.shares);
-    count_chosen(a.counts, a.chosen, a.used);
+    x.multiply(matrix(a.w), nullptr, a.tokens, a.scores, a.w.rows);
+    if (!a.chosen) return;
+    cpu::route(a.scores, a.tokens, a.w.rows, a.used, a.normalize != 0, a.chosen, a.shares);
+    count_chosen(a.counts, a.chosen, a.tokens * a.used);
 }
 
 void run(std::string_view, const ChooseArguments& a) {
@@ -196,6 +197,10 @@ void run(std::string_view, const ChooseArguments& a) {
 
 void run(std::string_view, const ExpertsGateUpArguments& a) {
     const ExpertShape& s = a.shape;
+    if (a.scores) {
+        cpu::route(a.scores, 1, s.experts, s.used, a.normalize != 0, a.chosen, a.shares);
+        count_chosen(a.counts, a.chosen, s.used);
+    }
     Rows x(a.tokens, s.width, a.x);
     x.take_for(static_cast<TensorType>(s.gate_type), a.groups_256, a.groups_32);
     x.take_for(static_cast<TensorType>(s.up_type), a.groups_256, a.groups_32);

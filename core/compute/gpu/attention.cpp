@@ -1,7 +1,6 @@
 #include <algorithm>
-#include <charconv>
 
-#include "core/compute/gpu/ops.h"
+#include "core/compute/gpu/shapes.h"
 
 namespace headroom::kernels {
 namespace {
@@ -14,20 +13,10 @@ constexpr unsigned shared_bytes(int stages, int at_once) { return static_cast<un
 
 // How many tiles a block keeps: few where a multiprocessor has two blocks, else as many as there is room for.
 int stages_for(unsigned shared_limit, int at_once, bool one_block) {
-    constexpr unsigned reserved = 2048;  // by the driver, and for the kernel's own variables
+    constexpr unsigned reserved = 4096;  // by the driver, and for the kernel's own variables
     const auto fits = [&](unsigned blocks, int stages) { return blocks * (shared_bytes(stages, at_once) + reserved) <= shared_limit; };
     if (!one_block && fits(2, 3)) return 3;
     return fits(1, 8) ? 8 : fits(1, 5) ? 5 : 3;
-}
-
-// CUDA's compute capability, as in "sm_90": 90. 0 for other devices.
-int capability(const gpu::DeviceInfo& device) {
-    constexpr std::string_view prefix = "sm_";
-    int value = 0;
-    if (device.architecture.starts_with(prefix)) {
-        std::from_chars(device.architecture.data() + prefix.size(), device.architecture.data() + device.architecture.size(), value);
-    }
-    return value;
 }
 
 Result<> check(const char* kernel, std::int32_t heads, const KvPool& pool) {
@@ -52,10 +41,18 @@ Result<> head_rows(Queue queue, const HeadArguments& arguments) {
     return queue.kernels.launch(Kernel::head_rows, {static_cast<unsigned>(arguments.tokens), (heads + 7) / 8}, {threads}, 0, queue.stream, arguments);
 }
 
-Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
-    if (arguments.tokens <= 0) return {};
-    HR_CHECK(check("attention_rows", arguments.heads, arguments.pool));
-    if (arguments.max_chunks <= 0) return fail(ErrorKind::invalid_argument, "attention_rows: room for {} chunks", arguments.max_chunks);
+namespace {
+
+// How attention_rows and attention_step divide the work.
+struct Division {
+    gpu::Grid grid;
+    int at_once;  // query heads of a block
+    int stages;
+};
+
+Result<Division> divide(Queue queue, const char* kernel, const AttentionArguments& arguments) {
+    HR_CHECK(check(kernel, arguments.heads, arguments.pool));
+    if (arguments.max_chunks <= 0) return fail(ErrorKind::invalid_argument, "{}: room for {} chunks", kernel, arguments.max_chunks);
     const int group = arguments.heads / arguments.pool.kv_heads;
     // A block has all query heads of its KV head, so that K and V are read once; where that leaves most of the device idle, fewer.
     int parts = 1;
@@ -63,20 +60,46 @@ Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
     for (int more = 2; more <= group && blocks * parts < queue.kernels.device().multiprocessors; ++more) {
         if (group % more == 0 && blocks * more <= queue.kernels.device().multiprocessors) parts = more;
     }
-    const gpu::Grid grid{static_cast<unsigned>(arguments.pool.kv_heads * parts), static_cast<unsigned>(arguments.max_chunks),
-                         static_cast<unsigned>(arguments.tokens)};
     const int heads = group / parts;
     const int at_once = heads == 1 ? 1 : heads == 2 ? 2 : heads <= 4 ? 4 : 8;
-    const Kernel kernel = heads == 1   ? Kernel::attention_rows_1
-                          : heads == 2 ? Kernel::attention_rows_2
-                          : heads <= 4 ? Kernel::attention_rows_4
-                                       : Kernel::attention_rows_8;
-    AttentionArguments with_stages = arguments;
-    with_stages.stages = stages_for(queue.kernels.shared_limit(), at_once, blocks * parts <= queue.kernels.device().multiprocessors);
-    HR_CHECK(queue.kernels.launch(kernel, grid, {threads}, shared_bytes(with_stages.stages, at_once), queue.stream, with_stages));
+    return Division{.grid = {static_cast<unsigned>(arguments.pool.kv_heads * parts), static_cast<unsigned>(arguments.max_chunks),
+                             static_cast<unsigned>(arguments.tokens)},
+                    .at_once = at_once,
+                    .stages = stages_for(queue.kernels.shared_limit(), at_once, blocks * parts <= queue.kernels.device().multiprocessors)};
+}
+
+Result<> combine(Queue queue, const AttentionArguments& arguments) {
     if (arguments.max_chunks == 1) return {};
     const gpu::Grid rows{static_cast<unsigned>(arguments.heads), static_cast<unsigned>(arguments.tokens)};
     return queue.kernels.launch(Kernel::attention_combine, rows, {static_cast<unsigned>(arguments.pool.head_dim_v)}, 0, queue.stream, arguments);
+}
+
+}  // namespace
+
+Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
+    HR_TRY(const Division division, divide(queue, "attention_rows", arguments));
+    const Kernel kernel = division.at_once == 1   ? Kernel::attention_rows_1
+                          : division.at_once == 2 ? Kernel::attention_rows_2
+                          : division.at_once == 4 ? Kernel::attention_rows_4
+                                                  : Kernel::attention_rows_8;
+    AttentionArguments with_stages = arguments;
+    with_stages.stages = division.stages;
+    HR_CHECK(queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, with_stages));
+    return combine(queue, arguments);
+}
+
+Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
+    HR_TRY(const Division division, divide(queue, "attention_step", arguments));
+    const Kernel kernel = division.at_once == 1   ? Kernel::attention_step_1
+                          : division.at_once == 2 ? Kernel::attention_step_2
+                          : division.at_once == 4 ? Kernel::attention_step_4
+                                                  : Kernel::attention_step_8;
+    StepAttentionArguments both{.heads = heads, .attention = arguments};
+    both.attention.stages = division.stages;
+    HR_CHECK(queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, both));
+    return combine(queue, arguments);
 }
 
 Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
@@ -86,7 +109,7 @@ Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
     const int tokens = kPrefillRows / group;  // of a block
     const gpu::Grid grid{static_cast<unsigned>((arguments.tokens + tokens - 1) / tokens), static_cast<unsigned>(arguments.pool.kv_heads)};
     const int width = arguments.pool.head_dim;
-    if (capability(queue.kernels.device()) >= 80 && width == arguments.pool.head_dim_v) {  // as kernels/half_tiles.h
+    if (has_matrix_units(queue) && width == arguments.pool.head_dim_v) {
         const auto on_tiles = [&](Kernel kernel, int keys) {
             const int bytes = 2 * 2 * keys * (width + 8) * 2;  // two tiles each of K and V, halves, rows 16 bytes apart
             return queue.kernels.launch(kernel, grid, {threads}, static_cast<unsigned>(bytes), queue.stream, arguments);

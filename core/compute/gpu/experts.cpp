@@ -25,16 +25,30 @@ std::optional<Kernel> of_type(std::uint32_t type, Kernel q4_k, Kernel q5_k, Kern
     }
 }
 
+// Shared memory of experts_gate_up_TYPE: the tokens' codes, and a list of the choices.
+unsigned gate_up_bytes(const ExpertShape& shape, std::int32_t tokens) {
+    return row_bytes(static_cast<unsigned>(tokens * shape.width)) + static_cast<unsigned>(tokens * shape.used) * 2;
+}
+
+std::optional<Kernel> gate_up_kernel(Queue queue, const ExpertShape& shape, std::int32_t tokens) {
+    constexpr unsigned of_choice = 4096;  // the kernel's own shared memory
+    if (shape.gate_type != shape.up_type || gate_up_bytes(shape, tokens) + of_choice > queue.kernels.shared_limit()) return std::nullopt;
+    return of_type(shape.gate_type, Kernel::experts_gate_up_q4_k, Kernel::experts_gate_up_q5_k, Kernel::experts_gate_up_q6_k);
+}
+
 }  // namespace
 
+bool chooses_by_itself(Queue queue, const ExpertShape& shape) noexcept { return gate_up_kernel(queue, shape, 1).has_value(); }
+
 Result<> router_row(Queue queue, const RouterArguments& arguments) {
+    if (arguments.tokens <= 0) return {};
     HR_CHECK(check_choice("router_row", arguments.w.rows, arguments.used));
     HR_CHECK(check_matrix("router_row", arguments.w.type, arguments.w.rows, arguments.w.cols));
     const auto n = static_cast<unsigned>(arguments.w.cols);
     const std::uint32_t form = form_of(arguments.w.type);
     const unsigned shared = round_up(n * 4) + (form == kFormFloats ? 0 : quantized_bytes(n, 32));
     const unsigned blocks = blocks_for(queue, (arguments.w.rows + 1) / 2, 1, 1);
-    return queue.kernels.launch(Kernel::router_row, {blocks}, {256}, shared, queue.stream, arguments);
+    return queue.kernels.launch(Kernel::router_row, {blocks, static_cast<unsigned>(arguments.tokens)}, {256}, shared, queue.stream, arguments);
 }
 
 Result<> choose_experts(Queue queue, const ChooseArguments& arguments) {
@@ -52,12 +66,11 @@ Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments) {
     HR_CHECK(check_matrix("experts_gate_up", shape.up_type, shape.hidden, shape.width));
     constexpr unsigned threads = 256;
     const std::int64_t units = std::int64_t{arguments.tokens} * shape.used * shape.hidden;
-    if (arguments.tokens == 1 && arguments.complete && shape.gate_type == shape.up_type) {
-        if (const auto special = of_type(shape.gate_type, Kernel::experts_gate_up_q4_k, Kernel::experts_gate_up_q5_k, Kernel::experts_gate_up_q6_k)) {
-            const unsigned blocks = static_cast<unsigned>(std::min<std::int64_t>(units, multiprocessors(queue)));
-            return queue.kernels.launch(*special, {blocks}, {wide_block(queue)}, row_bytes(static_cast<unsigned>(shape.width)), queue.stream, arguments);
-        }
+    if (const auto special = gate_up_kernel(queue, shape, arguments.tokens)) {
+        const unsigned blocks = static_cast<unsigned>(std::min<std::int64_t>(units, multiprocessors(queue)));
+        return queue.kernels.launch(*special, {blocks}, {wide_block(queue)}, gate_up_bytes(shape, arguments.tokens), queue.stream, arguments);
     }
+    if (arguments.scores) return fail(ErrorKind::invalid_argument, "experts_gate_up: these types have no kernel that chooses");
     const auto choices = static_cast<unsigned>(arguments.tokens * shape.used);
     // Three blocks to a multiprocessor, dealt evenly to the choices.
     const unsigned of_choice = std::max(1U, 3 * multiprocessors(queue) / choices);
@@ -72,21 +85,20 @@ Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments) {
     HR_CHECK(check_matrix("experts_down", shape.down_type, shape.width, shape.hidden));
     const auto used = static_cast<unsigned>(shape.used), width = static_cast<unsigned>(shape.width), n = static_cast<unsigned>(shape.hidden);
     const unsigned warps = 16 / used * used;
-    // As many rows to a block as give each multiprocessor one block, and the warps of a rank at least a pair of rows each.
-    const unsigned pairs_for_all = (width + 2 * multiprocessors(queue) - 1) / (2 * multiprocessors(queue));
+    // As many rows to a block as give each multiprocessor one block of some token, and the warps of a rank at least a pair of rows each.
+    const unsigned of_token = std::max(1U, multiprocessors(queue) / static_cast<unsigned>(arguments.tokens));
+    const unsigned pairs_for_all = (width + 2 * of_token - 1) / (2 * of_token);
     const unsigned rows = 2 * std::clamp(pairs_for_all, warps / used, 64U);
     const unsigned blocks = (width + rows - 1) / rows;
     // The kernel's own rows to a block, from the number of blocks.
     const unsigned rows_of_block = (width + 2 * blocks - 1) / (2 * blocks) * 2;
-    if (arguments.tokens == 1 && !arguments.outputs) {
-        if (const auto special = of_type(shape.down_type, Kernel::experts_down_q4_k, Kernel::experts_down_q5_k, Kernel::experts_down_q6_k)) {
-            return queue.kernels.launch(*special, {blocks}, {wide_block(queue) * 3 / 4 / 32 / used * used * 32}, round_up(used * rows_of_block * 4) + row_bytes(used * n), queue.stream,
-                                        arguments);
-        }
+    const gpu::Grid grid{blocks, static_cast<unsigned>(arguments.tokens)};
+    if (const auto special = of_type(shape.down_type, Kernel::experts_down_q4_k, Kernel::experts_down_q5_k, Kernel::experts_down_q6_k)) {
+        return queue.kernels.launch(*special, grid, {wide_block(queue) * 3 / 4 / 32 / used * used * 32},
+                                    round_up(used * rows_of_block * 4) + row_bytes(used * n), queue.stream, arguments);
     }
     const std::uint32_t form = form_of(shape.down_type);
     const unsigned shared = round_up(used * rows_of_block * 4) + (form == kFormFloats ? 0 : quantized_bytes(used * n, 32));
-    const gpu::Grid grid{blocks, static_cast<unsigned>(arguments.tokens)};
     return queue.kernels.launch(Kernel::experts_down, grid, {warps * 32}, shared, queue.stream, arguments);
 }
 

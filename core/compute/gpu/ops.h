@@ -35,6 +35,8 @@ struct Queue {
 // experts.cpp
 [[nodiscard]] Result<> router_row(Queue queue, const RouterArguments& arguments);
 [[nodiscard]] Result<> choose_experts(Queue queue, const ChooseArguments& arguments);
+// Whether experts_gate_up makes the choice itself, from the scores of one token.
+[[nodiscard]] bool chooses_by_itself(Queue queue, const ExpertShape& shape) noexcept;
 [[nodiscard]] Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments);
 [[nodiscard]] Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments);
 [[nodiscard]] Result<> group_rows(Queue queue, const GroupArguments& arguments);
@@ -46,6 +48,7 @@ struct Queue {
 // attention.cpp
 [[nodiscard]] Result<> head_rows(Queue queue, const HeadArguments& arguments);
 [[nodiscard]] Result<> attention_rows(Queue queue, const AttentionArguments& arguments);
+[[nodiscard]] Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments);
 [[nodiscard]] Result<> attention_prefill(Queue queue, const AttentionArguments& arguments);
 
 // sampling.cpp

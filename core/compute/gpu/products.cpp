@@ -57,6 +57,22 @@ std::optional<Kernel> row_kernel(const ProductArguments& arguments) {
     return std::nullopt;
 }
 
+// Shared memory of product_few: the tokens' codes, sums and scales, and the sums of each group of four warps, twice.
+unsigned few_bytes(unsigned cols) {
+    const unsigned of_token = cols + 32 + (cols / 8 + 127) / 128 * 128 + 32 + cols / 256 * 4;
+    return kFewTokens * of_token + kFewThreads * 4 * 4 * 2;
+}
+
+bool few_fits(Queue queue, const ProductArguments& arguments) {
+    if (arguments.tokens < 2 || !has_matrix_units(queue)) return false;
+    for (std::int32_t i = 0; i < arguments.target_count; ++i) {
+        const auto type = static_cast<gguf::TensorType>(arguments.targets[i].w.type);
+        if (type != gguf::TensorType::q4_k && type != gguf::TensorType::q5_k && type != gguf::TensorType::q6_k) return false;
+    }
+    if (arguments.swiglu && arguments.targets[0].w.type != arguments.targets[1].w.type) return false;
+    return few_bytes(static_cast<unsigned>(arguments.targets[0].w.cols)) <= queue.kernels.shared_limit();
+}
+
 }  // namespace
 
 Result<> product_row(Queue queue, const ProductArguments& arguments) {
@@ -80,7 +96,13 @@ Result<> product_row(Queue queue, const ProductArguments& arguments) {
 Result<> product_rows(Queue queue, const ProductArguments& arguments) {
     if (arguments.tokens <= 0) return {};
     HR_CHECK(check("product_rows", arguments));
-    const auto passes = static_cast<unsigned>((arguments.tokens + 7) / 8);
+    const auto passes = static_cast<unsigned>((arguments.tokens + kFewTokens - 1) / kFewTokens);
+    if (few_fits(queue, arguments)) {
+        // A tile of 16 rows to four warps, one block to a multiprocessor.
+        const unsigned blocks = blocks_for(queue, (units(arguments) + 7) / 8, 1, 1);
+        return queue.kernels.launch(Kernel::product_few, {blocks, passes}, {kFewThreads}, few_bytes(static_cast<unsigned>(arguments.targets[0].w.cols)),
+                                    queue.stream, arguments);
+    }
     const unsigned blocks = blocks_for(queue, units(arguments), rows_threads / 32, 2);
     return queue.kernels.launch(Kernel::product_rows, {blocks, passes}, {rows_threads}, 0, queue.stream, arguments);
 }

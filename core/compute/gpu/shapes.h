@@ -3,6 +3,7 @@
 // What launches of products need to know of shapes. For the files of this folder.
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/compute/gpu/ops.h"
 
@@ -38,6 +39,15 @@ namespace headroom::kernels {
 
 // Threads to a block of row.cu's kernels (HR_ROW_THREADS there).
 [[nodiscard]] inline unsigned wide_block(Queue queue) noexcept { return queue.kernels.device().architecture.starts_with("sm_") ? 1024 : 512; }
+
+// Whether the kernels on matrix units are there: NVIDIA's compute capability 8.0 and later, "sm_80" (kernels/half_tiles.h, code_tiles.h).
+[[nodiscard]] inline bool has_matrix_units(Queue queue) noexcept {
+    const std::string_view architecture = queue.kernels.device().architecture;
+    constexpr std::string_view prefix = "sm_";
+    int capability = 0;
+    if (architecture.starts_with(prefix)) std::from_chars(architecture.data() + prefix.size(), architecture.data() + architecture.size(), capability);
+    return capability >= 80;
+}
 
 [[nodiscard]] inline unsigned multiprocessors(Queue queue) noexcept {
     return static_cast<unsigned>(std::max(1, queue.kernels.device().multiprocessors));

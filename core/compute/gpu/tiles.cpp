@@ -23,10 +23,7 @@ Kernel experts_tiles_kernel(gguf::TensorType type) { HR_TILES_SWITCH(experts_til
 
 // Shared memory of a block: kernels/tiles.h has a second stage where it uses matrix units.
 unsigned tile_bytes(Queue queue) {
-    const std::string_view architecture = queue.kernels.device().architecture;
-    constexpr std::string_view cuda = "sm_", oldest = "sm_80";
-    const bool ahead = architecture.starts_with(cuda) && (architecture.size() > oldest.size() || architecture >= oldest);
-    return (ahead ? 2 : 1) * kTileStageBytes + kTileParkedBytes;
+    return (has_matrix_units(queue) ? 2 : 1) * kTileStageBytes + kTileParkedBytes;
 }
 
 Result<> check_tiles(const char* kernel, gguf::TensorType type, std::int32_t rows, std::int32_t cols, std::int64_t tokens, std::int64_t tiles) {

@@ -281,12 +281,12 @@ Result<std::unique_ptr<Sequence>> GpuRunner::create_sequence() try {
     return fail(ErrorKind::out_of_memory, "There is not enough memory for another conversation");
 }
 
-Result<> GpuRunner::run_parts(PartBatch batch, std::span<const std::int32_t> rows, const std::stop_token& stop) {
+Result<> GpuRunner::run_parts(PartBatch batch, PartTail tail, std::span<const std::int32_t> rows, const std::stop_token& stop) {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
         Part& part = parts_[i];
         HR_CHECK(part.driver->make_current(part.device));
         const bool last = i + 1 == parts_.size();
-        HR_CHECK(part.runner->run(batch, last ? PartTail::logits : PartTail::rows, last ? rows : std::span<const std::int32_t>(), stop));
+        HR_CHECK(part.runner->run(batch, last ? tail : PartTail::rows, last ? rows : std::span<const std::int32_t>(), stop));
         if (!last) batch.x = part.runner->x_rows(static_cast<std::int64_t>(batch.positions.size()));
     }
     return {};
@@ -332,18 +332,32 @@ Result<> GpuRunner::run_few_rows(const Piece& piece, LogitsSink sink, const std:
     if (placement_.cpu_layers > 0) {
         const auto go_on = [&](std::span<const float> x) {
             batch.x = x;
-            return run_parts(batch, piece.rows, stop);
+            return run_parts(batch, PartTail::logits, piece.rows, stop);
         };
         HR_CHECK(forward_.run_first(placement_.cpu_layers, {.cache = sequence.cache, .tokens = piece.tokens, .rows = {}}, go_on, stop));
     } else {
-        HR_CHECK(run_parts(batch, piece.rows, stop));
+        HR_CHECK(run_parts(batch, PartTail::logits, piece.rows, stop));
     }
     sequence.positions += count;
     for (std::size_t i = 0; i < piece.rows.size(); ++i) sink(piece.rows[i], parts_.back().runner->logits_row(i));
     return {};
 }
 
-Result<> GpuRunner::run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) try {
+Result<> GpuRunner::run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) {
+    const auto hand_out = [&](std::int32_t i, std::size_t row) { sink(i, parts_.back().runner->logits_row(row)); };
+    return step_together(steps, PartTail::logits, hand_out, sink, stop);
+}
+
+Result<> GpuRunner::choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop) {
+    const auto hand_out = [&](std::int32_t i, std::size_t row) { sink(i, parts_.back().runner->choice_row(row)); };
+    const auto choose = [&](std::int32_t i, std::span<float> logits) {
+        sink(i, static_cast<std::int32_t>(cpu::argmax(logits.data(), static_cast<std::int64_t>(logits.size()))));
+    };
+    return step_together(steps, PartTail::choice, hand_out, choose, stop);
+}
+
+Result<> GpuRunner::step_together(std::span<const Step> steps, PartTail tail, FunctionRef<void(std::int32_t i, std::size_t row)> hand_out,
+                                  LogitsSink by_itself, const std::stop_token& stop) try {
     std::size_t done = 0;
     const auto all = [&]() -> Result<> {
         while (done < steps.size()) {
@@ -352,8 +366,8 @@ Result<> GpuRunner::run_together(std::span<const Step> steps, LogitsSink sink, s
             const auto some = steps.subspan(done, std::min(most, steps.size() - done));
             if (some.size() == 1) {
                 constexpr std::int32_t row = 0;
-                const auto hand_out = [&](std::int32_t, std::span<float> logits) { sink(static_cast<std::int32_t>(done), logits); };
-                HR_CHECK(run({.sequence = some[0].sequence, .tokens = std::span(&some[0].token, 1), .rows = std::span(&row, 1)}, hand_out, stop));
+                const auto sink = [&](std::int32_t, std::span<float> logits) { by_itself(static_cast<std::int32_t>(done), logits); };
+                HR_CHECK(run({.sequence = some[0].sequence, .tokens = std::span(&some[0].token, 1), .rows = std::span(&row, 1)}, sink, stop));
                 ++done;
                 continue;
             }
@@ -370,9 +384,9 @@ Result<> GpuRunner::run_together(std::span<const Step> steps, LogitsSink sink, s
                 pages.push_back(sequence.pages);
             }
             HR_CHECK(check_tokens(transformer_, tokens));
-            HR_CHECK(run_parts({.tokens = tokens, .positions = positions, .tables = tables, .pages = pages, .x = {}}, rows, stop));
+            HR_CHECK(run_parts({.tokens = tokens, .positions = positions, .tables = tables, .pages = pages, .x = {}}, tail, rows, stop));
             for (const Step& step : some) ++static_cast<GpuSequence&>(step.sequence).positions;
-            for (std::size_t i = 0; i < some.size(); ++i) sink(static_cast<std::int32_t>(done + i), parts_.back().runner->logits_row(i));
+            for (std::size_t i = 0; i < some.size(); ++i) hand_out(static_cast<std::int32_t>(done + i), i);
             done += some.size();
         }
         return {};

@@ -69,6 +69,7 @@ public:
     [[nodiscard]] std::int64_t max_tokens() const noexcept override { return max_tokens_; }
     [[nodiscard]] Result<> run(const Piece& piece, LogitsSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) override;
+    [[nodiscard]] Result<> choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> decode_greedily(Sequence& sequence, std::int32_t token, std::int64_t most, FunctionRef<bool(std::int32_t)> next,
                                            std::stop_token stop) override;
 
@@ -88,7 +89,10 @@ private:
     [[nodiscard]] Result<> place(const Options& options, std::span<const std::uint64_t> budgets,
                                  std::span<const std::shared_ptr<kernels::Kernels>> loaded);
     // Runs the batch through all parts; the last one's tail is logits of `rows`.
-    [[nodiscard]] Result<> run_parts(PartBatch batch, std::span<const std::int32_t> rows, const std::stop_token& stop);
+    // hand_out(i, row): step i has been computed and is row `row` of the last part.
+    [[nodiscard]] Result<> step_together(std::span<const Step> steps, PartTail tail, FunctionRef<void(std::int32_t i, std::size_t row)> hand_out,
+                                         LogitsSink by_itself, const std::stop_token& stop);
+    [[nodiscard]] Result<> run_parts(PartBatch batch, PartTail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
     [[nodiscard]] Result<> run_few_rows(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
     [[nodiscard]] std::int64_t most_together() const noexcept;
     void count_experts();

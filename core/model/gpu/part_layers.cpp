@@ -45,7 +45,7 @@ Result<> PartRunner::enqueue_all(const Step& asked, PartTail tail, std::size_t r
             step.here = experts_->here();
             step.complete = step.here->complete[i] != 0;
         }
-        HR_CHECK(attention(weights_.layers[i], i, step));
+        HR_CHECK(attention(weights_.layers[i], i, step, captured));
         HR_CHECK(std::visit([&](const auto& block) { return feed_forward(weights_.layers[i], block, step, captured); }, weights_.layers[i].feed_forward));
         if (!captured) HR_CHECK(driver_.record_event(layer_done_[i % layer_done_.size()].get(), stream_.get()));
     }
@@ -114,22 +114,28 @@ kernels::KvPool PartRunner::kv_pool(std::size_t layer) const noexcept {
 }
 
 // x += out(attention(norm(x))).
-Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const Step& step) {
+Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const Step& step, bool captured) {
     const Hyperparameters& model = transformer_.hyperparameters;
     const Target qkv[] = {{&layer.q, scratch_.q}, {&layer.k, scratch_.k}, {&layer.v, scratch_.v}};
     HR_CHECK(multiply(scratch_.x, layer.attention_norm, step.tokens, qkv));
-    HR_CHECK(kernels::head_rows(queue(), {.q = scratch_.q, .k = scratch_.k, .v = scratch_.v, .q_norm = layer.q_norm, .k_norm = layer.k_norm,
-                                          .epsilon = model.epsilon, .cosine = step.cosine, .sine = step.sine,
-                                          .half = static_cast<std::int32_t>(transformer_.rope.half()),
-                                          .layout = static_cast<std::int32_t>(transformer_.rope_layout),
-                                          .heads = static_cast<std::int32_t>(model.heads), .tokens = static_cast<std::int32_t>(step.tokens),
-                                          .pool = kv_pool(i), .places = step.places}));
+    const kernels::HeadArguments heads{.q = scratch_.q, .k = scratch_.k, .v = scratch_.v, .q_norm = layer.q_norm, .k_norm = layer.k_norm,
+                                       .epsilon = model.epsilon, .cosine = step.cosine, .sine = step.sine,
+                                       .half = static_cast<std::int32_t>(transformer_.rope.half()),
+                                       .layout = static_cast<std::int32_t>(transformer_.rope_layout),
+                                       .heads = static_cast<std::int32_t>(model.heads), .tokens = static_cast<std::int32_t>(step.tokens),
+                                       .pool = kv_pool(i), .places = step.places};
     const kernels::AttentionArguments arguments{.q = scratch_.q, .out = scratch_.heads, .heads = static_cast<std::int32_t>(model.heads),
                                                 .tokens = static_cast<std::int32_t>(step.tokens), .window = static_cast<std::int32_t>(layer.window),
                                                 .scale = model.attention_scale, .pool = kv_pool(i), .places = step.places,
                                                 .max_chunks = static_cast<std::int32_t>(step.chunks), .partials = scratch_.partials};
-    const bool prompt = step.one_session && step.tokens > std::min(kExactAttention, attention_rows_);
-    HR_CHECK(prompt ? kernels::attention_prefill(queue(), arguments) : kernels::attention_rows(queue(), arguments));
+    if (captured) {
+        // One token of each session, and a step is a graph: the steps before have ended when it begins.
+        HR_CHECK(kernels::attention_step(queue(), heads, arguments));
+    } else {
+        HR_CHECK(kernels::head_rows(queue(), heads));
+        const bool prompt = step.one_session && step.tokens > std::min(kExactAttention, attention_rows_);
+        HR_CHECK(prompt ? kernels::attention_prefill(queue(), arguments) : kernels::attention_rows(queue(), arguments));
+    }
     const Target out[] = {{&layer.out, scratch_.x, true}};
     return multiply(scratch_.heads, nullptr, step.tokens, out);
 }
@@ -153,17 +159,24 @@ Result<> PartRunner::swiglu(std::int64_t rows, std::int64_t n, std::uint32_t for
                                           .groups_32 = (form & kernels::kForm32) != 0 ? scratch_.groups_32 : kernels::Quantized{}});
 }
 
+// Whether the experts' first kernel makes the choice, and not the router's: where nobody else needs it before.
+bool PartRunner::chooses_later(const DeviceMixture& block, const Step& step) const noexcept {
+    return step.tokens == 1 && step.complete && kernels::chooses_by_itself(queue(), block.shape);
+}
+
 // Norm, router, choice.
 Result<> PartRunner::route(const DeviceLayer& layer, const DeviceMixture& block, const Step& step) {
     const std::uint32_t forms = form_of(block.router) | form_of(block.shape.gate_type) | form_of(block.shape.up_type);
-    if (step.tokens == 1) {
+    if (step.tokens <= kFewForExperts) {
+        const bool later = chooses_later(block, step);
         return kernels::router_row(queue(), {.w = block.router, .x = scratch_.x, .norm = layer.feed_forward_norm,
                                              .epsilon = transformer_.hyperparameters.epsilon, .used = block.shape.used,
                                              .normalize = block.normalize ? 1 : 0, .normed = scratch_.normed,
                                              .groups_256 = (forms & kernels::kForm256) != 0 ? scratch_.groups_256 : kernels::Quantized{},
                                              .groups_32 = (forms & kernels::kForm32) != 0 ? scratch_.groups_32 : kernels::Quantized{},
-                                             .scores = scratch_.scores, .chosen = scratch_.chosen, .shares = scratch_.shares,
-                                             .ticket = scratch_.tickets, .counts = experts_->counts(block.layer)});
+                                             .scores = scratch_.scores, .chosen = later ? nullptr : scratch_.chosen, .shares = scratch_.shares,
+                                             .ticket = scratch_.tickets, .tokens = static_cast<std::int32_t>(step.tokens),
+                                             .counts = later ? nullptr : experts_->counts(block.layer)});
     }
     HR_CHECK(prepare(scratch_.x, layer.feed_forward_norm, step.tokens, block.shape.width, forms, scratch_.normed));
     const DeviceLinear router{.weight = block.router};
@@ -179,7 +192,10 @@ Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step) {
     const auto tokens = static_cast<std::int32_t>(step.tokens);
     HR_CHECK(kernels::experts_gate_up(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .tokens = tokens,
                                                 .x = scratch_.normed, .groups_256 = scratch_.groups_256, .groups_32 = scratch_.groups_32,
-                                                .hidden = scratch_.gate, .complete = step.complete ? 1 : 0}));
+                                                .hidden = scratch_.gate, .complete = step.complete ? 1 : 0,
+                                                .scores = chooses_later(block, step) ? scratch_.scores : nullptr,
+                                                .normalize = block.normalize ? 1 : 0, .shares = scratch_.shares,
+                                                .counts = experts_->counts(block.layer)}));
     return kernels::experts_down(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .shares = scratch_.shares,
                                            .tokens = tokens, .hidden = scratch_.gate, .x = scratch_.x,
                                            .outputs = step.complete ? nullptr : scratch_.outputs});
@@ -258,8 +274,8 @@ Result<> PartRunner::output(const Step& step, PartTail tail, std::size_t rows) {
         HR_CHECK(products(scratch_.normed, count, logits, false));
     }
     if (tail != PartTail::choice) return {};
-    // The choice takes the place of the id that was read: the next step, if it is chained, reads it there.
-    return kernels::argmax_rows(queue(), {.x = scratch_.logits, .rows = 1, .n = static_cast<std::int32_t>(transformer_.vocabulary),
+    // The choices take the place of the ids that were read: the next step, if it is chained, reads them there.
+    return kernels::argmax_rows(queue(), {.x = scratch_.logits, .rows = static_cast<std::int32_t>(count), .n = static_cast<std::int32_t>(transformer_.vocabulary),
                                           .out = const_cast<std::int32_t*>(step.ids)});
 }
 

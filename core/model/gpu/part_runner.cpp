@@ -214,6 +214,9 @@ Result<> PartRunner::run(const PartBatch& batch, PartTail tail, std::span<const 
         HR_CHECK(driver_.copy_to_host(logits_.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.logits),
                                       rows.size() * static_cast<std::uint64_t>(transformer_.vocabulary) * sizeof(float), stream_.get()));
     }
+    if (enqueued && tail == PartTail::choice && !rows.empty()) {
+        HR_CHECK(driver_.copy_to_host(logits_.as<>(), reinterpret_cast<gpu::DevicePointer>(step.ids), rows.size() * sizeof(std::int32_t), stream_.get()));
+    }
     const Result<> done = driver_.synchronize_stream(stream_.get());
     HR_CHECK(enqueued);
     return done;

@@ -36,7 +36,7 @@ struct PartBatch {
 enum class PartTail : std::uint8_t {
     rows,    // nothing: the residual stream goes to the next part
     logits,  // of the rows that were named, if any were
-    choice,  // of one token: the likeliest next one, which also becomes the next step's token
+    choice,  // of the rows that were named: the likeliest next token, which also becomes the next step's
 };
 
 // One thread at a time, with the device current in it.
@@ -58,10 +58,11 @@ public:
     PartRunner& operator=(const PartRunner&) = delete;
 
     // Computes the batch and waits for it. tail rows: x_rows() holds the residual stream then. tail logits: the logits of `rows`
-    // (ascending, at most kLogitRows) are in logits_row(i). Errors: cancelled, device.
+    // (ascending, at most kLogitRows) are in logits_row(i); tail choice: the choices in choice_row(i). Errors: cancelled, device.
     [[nodiscard]] Result<> run(const PartBatch& batch, PartTail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
     [[nodiscard]] std::span<float> x_rows(std::int64_t tokens) noexcept;
     [[nodiscard]] std::span<float> logits_row(std::size_t i) noexcept;
+    [[nodiscard]] std::int32_t choice_row(std::size_t i) noexcept { return logits_.as<std::int32_t>()[i]; }
 
     // For decoding without waiting: enqueues a step of one token that chooses the next. chained: the token is the one that the step before
     // chose. Step n's choice is there when choice(n) returns. At most kInFlight steps may be enqueued and not yet awaited.
@@ -114,9 +115,10 @@ private:
     [[nodiscard]] Result<> capture(const Step& asked, PartTail tail, std::size_t rows);
     // captured: for a graph, where nothing waits for the host.
     [[nodiscard]] Result<> enqueue_all(const Step& step, PartTail tail, std::size_t rows, bool captured, const std::stop_token& stop);
-    [[nodiscard]] Result<> attention(const DeviceLayer& layer, std::size_t i, const Step& step);
+    [[nodiscard]] Result<> attention(const DeviceLayer& layer, std::size_t i, const Step& step, bool captured);
     [[nodiscard]] Result<> feed_forward(const DeviceLayer& layer, const DeviceDense& block, const Step& step, bool captured);
     [[nodiscard]] Result<> feed_forward(const DeviceLayer& layer, const DeviceMixture& block, const Step& step, bool captured);
+    [[nodiscard]] bool chooses_later(const DeviceMixture& block, const Step& step) const noexcept;
     [[nodiscard]] Result<> route(const DeviceLayer& layer, const DeviceMixture& block, const Step& step);
     [[nodiscard]] Result<> few_experts(const DeviceMixture& block, const Step& step);
     [[nodiscard]] Result<> many_experts(const DeviceMixture& block, const Step& step);
