@@ -285,8 +285,8 @@ struct HeadArguments {
 };
 
 // attention_rows_HEADS: each token by itself, in the CPU's order (cpu::attention): a block for each KV head (and part of its query heads, of
-// which it works on HEADS at once), chunk of 256 positions and token. attention_combine follows where max_chunks is not 1: it combines the
-// chunks of each token and head, ascending.
+// which it works on HEADS at once), chunk of 256 positions and token. The last block of a token's heads
+// combines their chunks, ascending; its ticket is 0 before and after.
 // attention_prefill: many tokens of one session at neighbouring positions. partials is not read. attention_prefill_WIDTH: the
 // same for heads of that width on matrix units, where the device has them: its own order, the tolerance is in docs/arithmetic.md.
 struct AttentionArguments {
@@ -300,6 +300,7 @@ struct AttentionArguments {
     Places places;
     std::int32_t max_chunks;  // no token sees more chunks than this
     float* partials;          // room for tokens * heads * max_chunks * (head_dim_v + 2), aligned to 16 bytes
+    std::int32_t* tickets;    // [tokens * heads]; like partials only where max_chunks is not 1
     std::int32_t stages = 0;  // tiles in shared memory: 3, 5 or 8; the launch sets it
 };
 
@@ -408,7 +409,6 @@ struct AwaitArguments {
     X(attention_step_2, StepAttentionArguments)                  \
     X(attention_step_4, StepAttentionArguments)                  \
     X(attention_step_8, StepAttentionArguments)                  \
-    X(attention_combine, AttentionArguments)                     \
     X(attention_prefill, AttentionArguments)                     \
     X(attention_prefill_64, AttentionArguments)                  \
     X(attention_prefill_96, AttentionArguments)                  \

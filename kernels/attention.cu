@@ -59,65 +59,6 @@ HR_EARLY_KERNEL_OF(attention_step_2, StepAttentionArguments, kBlock, kBlocks) { 
 HR_EARLY_KERNEL_OF(attention_step_4, StepAttentionArguments, kBlock, kBlocks) { attention_rows<4>(a.attention, &a.heads); }
 HR_EARLY_KERNEL_OF(attention_step_8, StepAttentionArguments, kBlock, kBlocks) { attention_rows<8>(a.attention, &a.heads); }
 
-// Blocks: head, token. A thread for each element of the head.
-HR_KERNEL(attention_combine, AttentionArguments, kMostWidth) {
-    constexpr int kAtOnce = 128;  // chunks whose factors are in shared memory together
-    constexpr int kAhead = 16;    // chunks whose outputs are on the way
-    struct Factors {
-        float of_old, of_new, sum;
-    };
-    __shared__ Factors factors[kAtOnce];
-    const int head = block_x(), token = block_y(), width = a.pool.head_dim_v;
-    const int chunks = Visible(a.places.positions[token], a.window).pages();
-    if (chunks == 1) return;  // attention_rows has finished it
-    const Partials partials(a);
-    const std::int64_t row = static_cast<std::int64_t>(token) * a.heads + head;
-    const float* outputs = partials.output(row, 0) + thread();  // of the next chunks to be loaded
-    float ahead[kAhead];
-    const auto load = [&](int count) {
-        HR_UNROLL
-        for (int i = 0; i < kAhead; ++i) {
-            if (i < count) ahead[i] = outputs[i * width];
-        }
-        outputs += kAhead * width;
-    };
-    load(chunks);
-    float largest = bits_to_float(0xff800000U);  // in warp 0: over the chunks so far
-    float out = -0.0F, sum = 0;                  // the first factor is 0, and 0 * -0 + x is x for every x
-    for (int first = 0; first < chunks; first += kAtOnce) {
-        if (first > 0) sync();
-        for (int at = first; warp() == 0 && at < chunks && at < first + kAtOnce; at += kWarp) {
-            const bool some = at + lane() < chunks;
-            const float* mine = partials.largest_and_sum(row, some ? at + lane() : at);
-            const float m = mine[0], l = mine[1];
-            // The largest before and with each chunk: a maximum is exact in any order.
-            float with = max_of(largest, some ? m : largest);
-            for (int h = 1; h < kWarp; h *= 2) with = max_of(with, shuffle(with, lane() >= h ? lane() - h : lane()));
-            const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
-            const float without = lane() > 0 ? earlier : largest;
-            const float of_new = exp_value(m - with);
-            factors[at - first + lane()] = {exp_value(without - with), of_new, l * of_new};
-            largest = shuffle(with, kWarp - 1);
-        }
-        sync();
-        for (int at = first; at < chunks && at < first + kAtOnce; at += kAhead) {
-            float o[kAhead];
-            HR_UNROLL
-            for (int i = 0; i < kAhead; ++i) o[i] = ahead[i];
-            load(chunks - at - kAhead);
-            HR_UNROLL
-            for (int i = 0; i < kAhead; ++i) {
-                if (at + i < chunks) {
-                    const Factors f = factors[at - first + i];
-                    out = fma(out, f.of_old, o[i] * f.of_new);
-                    sum = fma(sum, f.of_old, f.sum);
-                }
-            }
-        }
-    }
-    a.out[row * width + thread()] = out / sum;
-}
-
 // Blocks: neighbouring tokens, KV head. In the order of attention_rows, page by page: where there are no matrix units for halves.
 HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
     const int group = a.heads / a.pool.kv_heads;

@@ -104,8 +104,13 @@ struct Stream {
 
 // The token's own K and V of a KV head, made by this block. The pool's rows of it are not read.
 struct Fresh {
-    int row = -1;  // of the page; -1: there is none in it
+    bool some;  // else there is none anywhere
 
+    // Its row of the page; -1: there is none in it. This and the halves are in shared memory: registers are short.
+    static HR_DEVICE int& row() {
+        __shared__ int number;
+        return number;
+    }
     static HR_DEVICE std::uint16_t* k() {
         __shared__ std::uint16_t own[kMostWidth];
         return own;
@@ -116,8 +121,10 @@ struct Fresh {
     }
     // Puts it into the tile whose first row is `first`, where it belongs there. The whole block comes here.
     HR_DEVICE void put(const std::uint16_t* own, int width, const std::uint16_t* tile, int first, int rows) const {
-        if (row < first || row >= first + rows) return;
-        for (int i = thread(); i < width; i += threads()) const_cast<std::uint16_t*>(tile)[(row - first) * width + i] = own[i];
+        if (!some) return;
+        const int at = row() - first;
+        if (at < 0 || at >= rows) return;
+        for (int i = thread(); i < width; i += threads()) const_cast<std::uint16_t*>(tile)[at * width + i] = own[i];
         sync();
     }
 };
@@ -294,6 +301,66 @@ struct Partials {
     HR_DEVICE float* largest_and_sum(std::int64_t row, int chunk) const { return end_of_outputs + (row * chunks + chunk) * 2; }
 };
 
+// Combines the chunks of `heads` neighbouring rows, ascending, and writes their outputs. The whole block comes here; shared memory for tiles is
+// free again.
+HR_DEVICE void combine_chunks(const AttentionArguments& a, std::int64_t row, int heads, int chunks) {
+    constexpr int kAtOnce = 128;  // chunks whose factors are in shared memory together
+    constexpr int kAhead = 8;     // chunks whose outputs are on the way
+    struct Factors {
+        float of_old, of_new, sum;
+    };
+    static_assert(kMostHeads * kAtOnce * sizeof(Factors) <= 3 * kernels::kStageBytes);
+    auto* factors = reinterpret_cast<Factors*>(dynamic_shared());  // [heads, kAtOnce]
+    const Partials partials(a);
+    const int width = partials.width, fours = width / 4;
+    for (int base = 0; base < heads * fours; base += kBlock) {
+        const bool some = base + thread() < heads * fours;
+        const int head = some ? (base + thread()) / fours : 0, element = some ? (base + thread()) % fours * 4 : 0;
+        const float* outputs = partials.output(row + head, 0) + element;
+        Floats<4> out = {{-0.0F, -0.0F, -0.0F, -0.0F}};  // the first factor is 0, and 0 * -0 + x is x for every x
+        float sum = 0;
+        for (int first = 0; first < chunks; first += kAtOnce) {
+            sync();
+            for (int h = warp(); h < heads; h += kBlock / kWarp) {
+                float largest = bits_to_float(0xff800000U);  // over the chunks so far
+                for (int at = 0; at < chunks && at < first + kAtOnce; at += kWarp) {
+                    const bool there = at + lane() < chunks;
+                    const float* mine = partials.largest_and_sum(row + h, there ? at + lane() : at);
+                    const float m = mine[0], l = mine[1];
+                    // The largest before and with each chunk: a maximum is exact in any order.
+                    float with = max_of(largest, there ? m : largest);
+                    for (int d = 1; d < kWarp; d *= 2) with = max_of(with, shuffle(with, lane() >= d ? lane() - d : lane()));
+                    const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
+                    const float without = lane() > 0 ? earlier : largest;
+                    const float of_new = exp_value(m - with);
+                    if (at >= first) factors[h * kAtOnce + at - first + lane()] = {exp_value(without - with), of_new, l * of_new};
+                    largest = shuffle(with, kWarp - 1);
+                }
+            }
+            sync();
+            const Factors* own = factors + head * kAtOnce;
+            const int count = chunks - first < kAtOnce ? chunks - first : kAtOnce;
+            for (int at = 0; at < count; at += kAhead) {
+                Floats<4> o[kAhead];
+                HR_UNROLL
+                for (int i = 0; i < kAhead; ++i) o[i] = *reinterpret_cast<const Floats<4>*>(outputs + static_cast<std::int64_t>(at + i < count ? first + at + i : first) * width);
+                HR_UNROLL
+                for (int i = 0; i < kAhead; ++i) {
+                    if (at + i < count) {
+                        const Factors f = own[at + i];
+                        HR_UNROLL
+                        for (int d = 0; d < 4; ++d) out.x[d] = fma(out.x[d], f.of_old, o[i].x[d] * f.of_new);
+                        sum = fma(sum, f.of_old, f.sum);
+                    }
+                }
+            }
+        }
+        HR_UNROLL
+        for (int d = 0; d < 4; ++d) out.x[d] = out.x[d] / sum;
+        if (some) *reinterpret_cast<Floats<4>*>(a.out + (row + head) * width + element) = out;
+    }
+}
+
 // Attention of the query heads head … head + heads - 1 of a token (all of one KV head) over its pages from … to - 1. whole: these are all
 // that it sees, and the output is finished; else there is one page, and its part of the output goes to the partials. HB: `heads` or more.
 // raw: the token's heads have still to be made ready; null: they are, and K and V in the pool. A block of a token's last page makes its K and V,
@@ -301,20 +368,20 @@ struct Partials {
 template <int HB>
 HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to, bool whole,
                       const HeadArguments* raw) {
-    constexpr int D = HB == 1 ? 1 : HB <= 4 ? 2 : 4, N = HB / D;
+    constexpr int D = 1, N = HB > 1 ? HB / 2 : 1;  // no thread is without outputs where V has 128 elements
     __shared__ State state;
     float* scores = reinterpret_cast<float*>(dynamic_shared() + a.stages * kernels::kStageBytes);  // [HB, kPage], then weights
     const int width = a.pool.head_dim, width_v = a.pool.head_dim_v;
-    const std::int64_t row = static_cast<std::int64_t>(token) * a.heads + head;
+    const int row = token * a.heads + head;
     const Share<D, N> share(heads, width_v);
     float out[N][D] = {};
     for (int number = from; number < to; ++number) {
         const int begin = visible.begin(number), end = visible.end(number);
         const int page = page_of(a.places, token, number);
-        Fresh fresh;
+        const Fresh fresh = {raw != nullptr};
         if (raw == nullptr) {
             for (int i = thread() * 4; i < heads * width; i += kBlock * 4) {
-                start_copy(scores + i / width * kPage + i % width, a.q + row * width + i, true);
+                start_copy(scores + i / width * kPage + i % width, a.q + static_cast<std::int64_t>(row) * width + i, true);
             }
             close_copies();
         }
@@ -324,14 +391,14 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
             __shared__ float made[kMostWidth];
             const bool own = number == visible.position / kPage;
             const int slot = visible.position % kPage;
-            if (own) fresh.row = slot;
+            if (thread() == 0) Fresh::row() = own ? slot : -1;
             for (int task = warp(), first = true; task < heads + (own ? 2 : 0); task += kBlock / kWarp, first = false) {
                 const bool is_q = task < heads, is_k = task == heads;
                 const HeadFactors factors(*raw, token, is_q ? raw->q_norm : is_k ? raw->k_norm : nullptr, is_q || is_k);
                 if (first) wait_for_previous();
                 const std::int64_t kv_row = static_cast<std::int64_t>(token) * a.pool.kv_heads + kv_head;
                 if (is_q) {
-                    make_head(*raw, factors, raw->q + (row + task) * width, scores + task * kPage);
+                    make_head(*raw, factors, raw->q + static_cast<std::int64_t>(row + task) * width, scores + task * kPage);
                     continue;
                 }
                 std::uint16_t* kept = is_k ? Fresh::k() : Fresh::v();
@@ -376,32 +443,44 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
         }
         if (number + 1 < to) sync();  // everyone is done with the page before the next one comes
     }
-    if (!share.some) return;
     const Partials partials(a);
     const int chunk = from - visible.first_page();
     HR_UNROLL
     for (int n = 0; n < N; ++n) {
         const int h = share.head + n;
-        if (h >= heads) continue;
+        if (!share.some || h >= heads) continue;
         Floats<D> result;
         HR_UNROLL
         for (int d = 0; d < D; ++d) result.x[d] = whole ? out[n][d] / state.sum[h] : out[n][d];
-        float* to_row = whole ? a.out + (row + h) * width_v : partials.output(row + h, chunk);
+        float* to_row = whole ? a.out + static_cast<std::int64_t>(row + h) * width_v : partials.output(row + h, chunk);
         *reinterpret_cast<Floats<D>*>(to_row + share.element) = result;
         if (!whole && share.element == 0) {
             partials.largest_and_sum(row + h, chunk)[0] = state.largest[h];
             partials.largest_and_sum(row + h, chunk)[1] = state.sum[h];
         }
     }
+    if (whole) return;
+    // The last block of these rows to come here finishes them.
+    __shared__ int last;
+    const int chunks = visible.pages();
+    fence();
+    sync();
+    if (thread() == 0) last = atomic_add(a.tickets + row, 1) == chunks - 1 ? 1 : 0;
+    sync();
+    if (last == 0) return;
+    fence();
+    combine_chunks(a, row, heads, chunks);
+    if (thread() == 0) a.tickets[row] = 0;
 }
 
-// The same for any number of heads, HB at a time.
+// The same for any number of heads, HB at a time; of wider values half as many.
 template <int HB>
 HR_DEVICE void attend_all(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to,
                           bool whole, const HeadArguments* raw) {
-    for (int h = 0; h < heads; h += HB) {
-        attend<HB>(a, token, kv_head, head + h, heads - h < HB ? heads - h : HB, visible, from, to, whole, raw);
-        if (h + HB < heads) sync();
+    const int most = HB > 1 && a.pool.head_dim_v > 128 ? HB / 2 : HB;
+    for (int h = 0; h < heads; h += most) {
+        attend<HB>(a, token, kv_head, head + h, heads - h < most ? heads - h : most, visible, from, to, whole, raw);
+        if (h + most < heads) sync();
     }
 }
 

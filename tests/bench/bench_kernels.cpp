@@ -262,6 +262,47 @@ void router_decode(Bench& bench, std::int32_t tokens) {
     });
 }
 
+// A token of each of some sessions at position `position`, heads of 128.
+void attention(Bench& bench, const std::string& name, std::int32_t heads, std::int32_t kv_heads, std::int32_t position, std::int32_t tokens) {
+    bench.reset();
+    constexpr std::int32_t dim = 128, page = 256;
+    const auto count = static_cast<std::uint64_t>(tokens);
+    const std::int32_t chunks = position / page + 1;
+    const std::uint64_t page_bytes = std::uint64_t{2} * 2 * page * dim * static_cast<std::uint64_t>(kv_heads);
+    std::vector<std::int32_t> pages, tables(count), positions(count, position);
+    std::iota(tables.begin(), tables.end(), 0);
+    for (std::int32_t i = 0; i < tokens * chunks; ++i) pages.push_back(i);
+    HeadArguments h = {};
+    h.q = bench.space<float>(count * static_cast<std::uint64_t>(heads) * dim);
+    h.k = bench.space<float>(count * static_cast<std::uint64_t>(kv_heads) * dim);
+    h.v = bench.space<float>(count * static_cast<std::uint64_t>(kv_heads) * dim);
+    h.q_norm = h.k_norm = bench.space<float>(dim);
+    h.epsilon = 1e-6F;
+    h.cosine = h.sine = bench.space<float>(count * dim / 2);
+    h.half = dim / 2;
+    h.layout = 1;
+    h.heads = heads;
+    h.tokens = tokens;
+    h.pool = {nullptr, page_bytes, 0, page_bytes / 2, kv_heads, dim, dim};
+    h.places = {bench.array(positions), bench.array(tables), bench.array(pages), chunks};
+    AttentionArguments a = {};
+    a.q = h.q;
+    a.out = bench.space<float>(count * static_cast<std::uint64_t>(heads) * dim);
+    a.heads = heads;
+    a.tokens = tokens;
+    a.scale = 0.088F;
+    a.max_chunks = chunks;
+    a.partials = bench.space<float>(count * static_cast<std::uint64_t>(heads * chunks) * (dim + 2));
+    a.tickets = bench.array(std::vector<std::int32_t>(count * static_cast<std::uint64_t>(heads)));
+    const double bytes = 4.0 * tokens * kv_heads * dim * (position + 1);
+    bench.time(fmt::format("{} attention at {}, {} tokens", name, position, tokens), bytes, 0, [&] {
+        h.pool.base = const_cast<std::uint8_t*>(bench.weights(page_bytes * pages.size()));
+        a.pool = h.pool;
+        a.places = h.places;
+        return attention_step(bench.queue(), h, a);
+    });
+}
+
 void mixture_prefill(Bench& bench, std::int32_t tokens) {
     for (const auto& [type, type_name] : {std::pair{q4_k, "q4_k"}, {q6_k, "q6_k"}}) {
         bench.reset();
@@ -296,6 +337,12 @@ int main(int argc, char** argv) {
     products(bench, "30b o", {{q4_k, 2048}}, 4096, 1, false, false);
     router_decode(bench, 1);
     mixture_decode(bench, 1);
+    for (const std::int32_t position : {200, 300, 4000, 16383}) {
+        attention(bench, "30b", 32, 4, position, 1);
+        attention(bench, "8b", 32, 8, position, 1);
+    }
+    attention(bench, "30b", 32, 4, 300, 8);
+    attention(bench, "8b", 32, 8, 300, 8);
     products(bench, "30b logits", {{q6_k, 151936}}, 2048, 1, false, true);
     products(bench, "8b q k v", {{q4_k, 4096}, {q4_k, 1024}, {q6_k, 1024}}, 4096, 1, false, true);
     products(bench, "8b o", {{q4_k, 4096}}, 4096, 1, false, false);

@@ -232,10 +232,11 @@ private slots:
             RawHeads heads(device, pool, c.places, variant++ % 8, random);
             const auto size = static_cast<std::size_t>(heads.tokens * c.shape.heads * c.shape.v_dim);
             const std::int32_t max_chunks = pool.stride - 1;
+            const Array<std::int32_t> tickets(device, std::vector<std::int32_t>(static_cast<std::size_t>(heads.tokens * c.shape.heads)));
             const Array<float> out(device, size), partials(device, static_cast<std::size_t>(heads.tokens * c.shape.heads * max_chunks * (c.shape.v_dim + 2)));
             const kernels::AttentionArguments arguments{.q = heads.q_device.data(), .out = out.data(), .heads = c.shape.heads, .tokens = heads.tokens,
                                                         .window = c.window, .scale = 0.11F, .pool = pool.get(), .places = heads.arguments().places,
-                                                        .max_chunks = max_chunks, .partials = partials.data()};
+                                                        .max_chunks = max_chunks, .partials = partials.data(), .tickets = tickets.data()};
             REQUIRE(kernels::attention_step(device.queue(), heads.arguments(), arguments));
             heads.compute();
             const auto expected = attention_on_cpu(pool, c.places, heads.q, c.window, 0.11F);
@@ -243,6 +244,7 @@ private slots:
             QVERIFY2(problem.isEmpty(), qPrintable(QString("%1 heads of %2, %3 tokens, first at %4: ").arg(c.shape.heads).arg(c.shape.k_dim)
                                                        .arg(heads.tokens).arg(c.places[0].position) + problem));
             QVERIFY2(same_bits(pool.memory->read(), pool.content), qPrintable(QString("first at %1: pool").arg(c.places[0].position)));
+            QCOMPARE(tickets.read(), std::vector<std::int32_t>(static_cast<std::size_t>(heads.tokens * c.shape.heads)));
         }
     }
 
@@ -277,13 +279,14 @@ private slots:
             const Array<float> q(device, queries);
             Array<float> out(device, expected.size());
             const Array<std::int32_t> positions(device, positions_of(c.places)), sessions(device, sessions_of(c.places));
+            const Array<std::int32_t> tickets(device, std::vector<std::int32_t>(static_cast<std::size_t>(tokens * c.shape.heads)));
             for (const std::int32_t spare : {0, 3}) {
                 const std::int32_t max_chunks = pool.stride - 1 + spare;
                 const Array<float> partials(device, static_cast<std::size_t>(tokens * c.shape.heads * max_chunks * (c.shape.v_dim + 2)));
                 const kernels::AttentionArguments arguments{.q = q.data(), .out = out.data(), .heads = c.shape.heads, .tokens = tokens, .window = c.window,
                                                             .scale = 0.11F, .pool = pool.get(),
                                                             .places = {positions.data(), sessions.data(), pool.pages->data(), pool.stride},
-                                                            .max_chunks = max_chunks, .partials = partials.data()};
+                                                            .max_chunks = max_chunks, .partials = partials.data(), .tickets = tickets.data()};
                 out.write(std::vector<float>(expected.size(), 9.0F));
                 REQUIRE(kernels::attention_rows(device.queue(), arguments));
                 const auto problem = difference(out.read(), expected);
@@ -323,7 +326,7 @@ private slots:
             REQUIRE(kernels::attention_prefill(device.queue(), {.q = q.data(), .out = out.data(), .heads = p.shape.heads, .tokens = p.tokens,
                                                                 .window = p.window, .scale = scale, .pool = pool.get(),
                                                                 .places = {positions.data(), sessions.data(), pool.pages->data(), pool.stride},
-                                                                .max_chunks = 0, .partials = nullptr}));
+                                                                .max_chunks = 0, .partials = nullptr, .tickets = nullptr}));
             const auto seen = out.read();
             double squares = 0, errors = 0, worst = 0;
             for (std::size_t i = 0; i < seen.size(); ++i) {

@@ -219,17 +219,20 @@ private slots:
             Rows x(device, normed, 1, width);
             const Array<float> there(device, values), norm(device, weight), out(device, values.size()), scores(device, std::size_t(experts));
             const Array<float> shares(device, std::size_t(used)), there_hidden(device, std::size_t(used * hidden));
-            const Array<std::int32_t> chosen(device, std::size_t(used));
+            const Array<std::int32_t> chosen(device, std::size_t(used)), counts(device, std::vector<std::int32_t>(std::size_t(experts), 5));
             REQUIRE(kernels::router_row(device.queue(), {.w = router.matrix(), .x = there.data(), .norm = norm.data(), .epsilon = 1e-5F, .used = used,
                                                          .normalize = normalize, .normed = out.data(), .groups_256 = x.groups_256(), .groups_32 = {},
                                                          .scores = scores.data(), .chosen = nullptr, .shares = nullptr, .ticket = nullptr, .tokens = 1}));
             REQUIRE(kernels::experts_gate_up(device.queue(), {e.table.data(), e.shape, chosen.data(), 1, out.data(), x.groups_256(), {},
-                                                              there_hidden.data(), 1, scores.data(), normalize, shares.data()}));
+                                                              there_hidden.data(), 1, scores.data(), normalize, shares.data(), counts.data()}));
             const auto expected = x.product(router.here.matrix);
             std::vector<std::int32_t> choice(static_cast<std::size_t>(used));
             std::vector<float> weights(choice.size()), expected_hidden;
             cpu::route(expected.data(), 1, experts, used, normalize, choice.data(), weights.data());
             QCOMPARE(chosen.read(), choice);
+            std::vector<std::int32_t> counted(std::size_t(experts), 5);
+            for (const std::int32_t expert : choice) ++counted[std::size_t(expert)];
+            QCOMPARE(counts.read(), counted);
             QCOMPARE(difference(shares.read(), weights), QByteArray());
             for (const std::int32_t expert : choice) {
                 auto middle = x.product(e.gate[std::size_t(expert)]->here.matrix);

@@ -113,8 +113,7 @@ void run(std::string_view, const HeadArguments& a) {
 }
 
 // Also for prefill, which may differ from this within its tolerance.
-void run(std::string_view name, const AttentionArguments& a) {
-    if (name == "attention_combine") return;  // there are no parts
+void run(std::string_view, const AttentionArguments& a) {
     const std::int64_t q_width = std::int64_t(a.heads) * a.pool.head_dim, out_width = std::int64_t(a.heads) * a.pool.head_dim_v;
     for (std::int32_t t = 0; t < a.tokens;) {
         // Neighbouring positions of one session go together.

@@ -13,7 +13,7 @@ constexpr unsigned shared_bytes(int stages, int at_once) { return static_cast<un
 
 // How many tiles a block keeps: few where a multiprocessor has two blocks, else as many as there is room for.
 int stages_for(unsigned shared_limit, int at_once, bool one_block) {
-    constexpr unsigned reserved = 4096;  // by the driver, and for the kernel's own variables
+    constexpr unsigned reserved = 5120;  // by the driver, and for the kernel's own variables
     const auto fits = [&](unsigned blocks, int stages) { return blocks * (shared_bytes(stages, at_once) + reserved) <= shared_limit; };
     if (!one_block && fits(2, 3)) return 3;
     return fits(1, 8) ? 8 : fits(1, 5) ? 5 : 3;
@@ -68,12 +68,6 @@ Result<Division> divide(Queue queue, const char* kernel, const AttentionArgument
                     .stages = stages_for(queue.kernels.shared_limit(), at_once, blocks * parts <= queue.kernels.device().multiprocessors)};
 }
 
-Result<> combine(Queue queue, const AttentionArguments& arguments) {
-    if (arguments.max_chunks == 1) return {};
-    const gpu::Grid rows{static_cast<unsigned>(arguments.heads), static_cast<unsigned>(arguments.tokens)};
-    return queue.kernels.launch(Kernel::attention_combine, rows, {static_cast<unsigned>(arguments.pool.head_dim_v)}, 0, queue.stream, arguments);
-}
-
 }  // namespace
 
 Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
@@ -85,8 +79,7 @@ Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
                                                   : Kernel::attention_rows_8;
     AttentionArguments with_stages = arguments;
     with_stages.stages = division.stages;
-    HR_CHECK(queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, with_stages));
-    return combine(queue, arguments);
+    return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, with_stages);
 }
 
 Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
@@ -98,8 +91,7 @@ Result<> attention_step(Queue queue, const HeadArguments& heads, const Attention
                                                   : Kernel::attention_step_8;
     StepAttentionArguments both{.heads = heads, .attention = arguments};
     both.attention.stages = division.stages;
-    HR_CHECK(queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, both));
-    return combine(queue, arguments);
+    return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, both);
 }
 
 Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {

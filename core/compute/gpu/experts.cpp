@@ -47,7 +47,9 @@ Result<> router_row(Queue queue, const RouterArguments& arguments) {
     const auto n = static_cast<unsigned>(arguments.w.cols);
     const std::uint32_t form = form_of(arguments.w.type);
     const unsigned shared = round_up(n * 4) + (form == kFormFloats ? 0 : quantized_bytes(n, 32));
-    const unsigned blocks = blocks_for(queue, (arguments.w.rows + 1) / 2, 1, 1);
+    // Each block norms its token's row: with several tokens as few as fill the device.
+    const unsigned pairs = static_cast<unsigned>(arguments.w.rows + 1) / 2;
+    const unsigned blocks = std::min(pairs, std::max(1U, multiprocessors(queue) / static_cast<unsigned>(arguments.tokens)));
     return queue.kernels.launch(Kernel::router_row, {blocks, static_cast<unsigned>(arguments.tokens)}, {256}, shared, queue.stream, arguments);
 }
 

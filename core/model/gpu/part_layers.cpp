@@ -127,7 +127,8 @@ Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const St
     const kernels::AttentionArguments arguments{.q = scratch_.q, .out = scratch_.heads, .heads = static_cast<std::int32_t>(model.heads),
                                                 .tokens = static_cast<std::int32_t>(step.tokens), .window = static_cast<std::int32_t>(layer.window),
                                                 .scale = model.attention_scale, .pool = kv_pool(i), .places = step.places,
-                                                .max_chunks = static_cast<std::int32_t>(step.chunks), .partials = scratch_.partials};
+                                                .max_chunks = static_cast<std::int32_t>(step.chunks), .partials = scratch_.partials,
+                                                .tickets = scratch_.tickets};
     if (captured) {
         // One token of each session, and a step is a graph: the steps before have ended when it begins.
         HR_CHECK(kernels::attention_step(queue(), heads, arguments));

@@ -62,7 +62,7 @@ void Scratch::arrays(const Transformer& transformer, const ScratchPlan& plan, Vi
     }
     const std::int64_t rows = std::min(attention_rows_limit(transformer, plan.context), std::max<std::int64_t>(tokens, 1));
     visit(partials, rows * partial_floats(transformer, plan.context));
-    ticket_count = std::max(rows * model.kv_heads, tokens);
+    ticket_count = std::max(rows * model.heads, tokens);
     visit(tickets, ticket_count);
     visit(logits, plan.logits ? kLogitRows * transformer.vocabulary : 0);
     visit(ids, kLogitRows);
