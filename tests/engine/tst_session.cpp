@@ -5,6 +5,7 @@
 
 #include <QTest>
 
+#include "core/text/json_schema.h"
 #include "tests/engine/loaded_model.h"
 
 using namespace headroom;
@@ -279,6 +280,31 @@ private slots:
             for (std::size_t i = 0; i < together.size(); ++i) threads.emplace_back([&, i] { together[i] = answer(i); });
         }
         QCOMPARE(together, alone);
+    }
+
+    void an_answer_is_held_to_a_grammar() {
+        const auto schema = text::Json::parse("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"enum\":[\"x\",\"yy\"]}},\"required\":[\"a\",\"b\"]}");
+        const auto grammar = must(text::compile_json_schema(schema));
+        const auto over = std::make_shared<const text::TokenGrammar>(grammar, model_->get()->token_trie());
+        QVERIFY(model_->get()->token_trie() == model_->get()->token_trie());
+        const auto session = model_->new_session();
+        for (const float temperature : {0.0f, 2.0f}) {
+            GenerateRequest request{.prompt = text_tokens(20, 5), .sampling = {.temperature = temperature, .seed = 4}, .max_tokens = 200};
+            request.grammar = over;
+            const GenerateResult result = must(session->generate(request));
+            QCOMPARE(result.finish, FinishReason::stop);
+            QVERIFY2(grammar->matches(result.text), result.text.c_str());
+        }
+        // Cut off by the limit; refused where it cannot be.
+        GenerateRequest request{.prompt = text_tokens(20, 5), .max_tokens = 2};
+        request.grammar = over;
+        QCOMPARE(must(session->generate(request)).finish, FinishReason::length);
+        request.ignore_end = true;
+        QCOMPARE(session->generate(request).error().kind, ErrorKind::invalid_argument);
+        request.ignore_end = false;
+        for (const char c : std::string("{ \n")) request.sampling.logit_bias[model_->get()->tokenizer().encode(std::string(1, c), {.add_bos = false}).at(0)] = -100;
+        QCOMPARE(session->generate(request).error().message,
+                 std::string("The logit bias rules out every token with which the answer could go on by its schema"));
     }
 
     void a_waiting_session_can_be_cancelled() {

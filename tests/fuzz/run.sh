@@ -27,6 +27,8 @@ cmake --build --preset fuzz --target fuzzers
 seeds=build/fuzz/seeds
 rm -rf "$seeds"
 build/fuzz/bin/make_fuzz_seeds "$seeds"
+mkdir -p "$seeds/schema"
+for file in tests/server/schemas/*.json; do (echo -n x; cat "$file") > "$seeds/schema/${file##*/}"; done
 
 failed=()
 for name in "${names[@]}"; do

@@ -233,6 +233,9 @@ void TestJsonSchema::arrays() {
            {R"({"items":[{"const":1}],"additionalItems":{"const":2},"maxItems":3})", {"[]", "[1,2,2]"}, {"[2]", "[1,2,2,2]"}},
            {R"({"prefixItems":[{"const":1}],"minItems":2})", {"[1,null]", "[1,2,3]"}, {"[1]"}},
            {R"({"type":"array","uniqueItems":false})", {"[1,1]"}, {"{}"}}});
+    begins(R"({"items":{},"minItems":3,"maxItems":2})", "invalid_argument: Nothing");
+    begins(R"({"type":"string","minLength":3,"maxLength":2})", "invalid_argument: Nothing");
+    check({{R"({"prefixItems":[{"const":1}],"items":{},"minItems":6,"maxItems":5,"type":["array","null"]})", {"null"}, {"[1,2,3,4,5]"}}});
     says(R"({"type":"array","uniqueItems":true})", "unsupported: #/uniqueItems: items that differ from each other are not supported");
 }
 

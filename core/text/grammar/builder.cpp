@@ -140,6 +140,7 @@ void GrammarBuilder::find_costs(Grammar::Rules& out) const {
     for (RuleId id = 0; id < rules_.size(); ++id) {
         const Rule& rule = rules_[id];
         if (rule.repeats()) {
+            if (rule.min > rule.max) continue;  // never
             repeats[rule.body].push_back(id);
             if (rule.min == 0) queue.emplace(0, states + id);
         } else if (rule.start != kNone) {

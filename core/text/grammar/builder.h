@@ -39,7 +39,7 @@ public:
     [[nodiscard]] RuleId declare();  // a rule that is defined later
     void define(RuleId rule, StateId start) { rules_[rule].start = start; }
     [[nodiscard]] RuleId rule(StateId start);
-    // min to max (kNone: without end) times the body. Shared where asked for again.
+    // min to max (kNone: without end) times the body; nothing at all where min is the larger one. Shared where asked for again.
     [[nodiscard]] RuleId repeat(RuleId body, std::uint32_t min, std::uint32_t max);
     // A rule that makes what the automaton accepts, as it is, or as a JSON string in quotes (escapes only where JSON needs them).
     [[nodiscard]] RuleId embed(const Dfa& dfa);
