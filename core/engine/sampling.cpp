@@ -5,20 +5,13 @@
 #include <limits>
 #include <random>
 
+#include "core/base/random.h"
 #include "core/compute/cpu/ops.h"
 
 namespace headroom::engine {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-
-// The next number of the sequence that `state` counts through (splitmix64: Steele, Lea and Flood, 2014).
-std::uint64_t next_random(std::uint64_t& state) noexcept {
-    std::uint64_t z = state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
 
 // In [0, 1), 53 bits.
 double next_uniform(std::uint64_t& state) noexcept { return static_cast<double>(next_random(state) >> 11) * 0x1p-53; }

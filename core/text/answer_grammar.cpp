@@ -104,27 +104,6 @@ private:
         return behind;
     }
 
-    // From a state, the bytes of any character that is not ASCII.
-    void other_characters(StateId from, StateId to) {
-        const StateId one = builder_.state(), two = builder_.state(), three = builder_.state();
-        builder_.bytes(one, 0x80, 0xBF, to);
-        builder_.bytes(two, 0x80, 0xBF, one);
-        builder_.bytes(three, 0x80, 0xBF, two);
-        builder_.bytes(from, 0xC2, 0xDF, one);
-        const auto lead = [&](std::uint8_t first, std::uint8_t last, std::uint8_t low, std::uint8_t high, StateId rest) {
-            const StateId second = builder_.state();
-            builder_.bytes(from, first, last, second);
-            builder_.bytes(second, low, high, rest);
-        };
-        lead(0xE0, 0xE0, 0xA0, 0xBF, one);
-        builder_.bytes(from, 0xE1, 0xEC, two);
-        lead(0xED, 0xED, 0x80, 0x9F, one);
-        builder_.bytes(from, 0xEE, 0xEF, two);
-        lead(0xF0, 0xF0, 0x90, 0xBF, two);
-        builder_.bytes(from, 0xF1, 0xF3, three);
-        lead(0xF4, 0xF4, 0x80, 0x8F, two);
-    }
-
     // Any text up to the first place where the marker stands, which leads to `behind`. may_end: the answer may end anywhere before it.
     void text_until(StateId from, std::string_view text, StateId behind, bool may_end) {
         // matched[k]: the text so far ends with k bytes of the marker (Knuth, Morris and Pratt, 1977).
@@ -146,7 +125,7 @@ private:
                                next == text.size() ? behind : matched[next]);
                 first = byte + 1;
             }
-            other_characters(matched[k], matched[0]);
+            builder_.beyond_ascii(matched[k], matched[0]);
             constexpr auto kMark = static_cast<char>(kControlMark);
             builder_.literal(matched[k], kMark + std::string(text) + kMark, behind);
         }
@@ -178,9 +157,9 @@ private:
         builder_.bytes(begin, '\n' + 1, ' ' - 1, text);
         builder_.bytes(begin, ' ' + 1, '{' - 1, text);
         builder_.bytes(begin, '{' + 1, 0x7F, text);
-        other_characters(begin, text);
+        builder_.beyond_ascii(begin, text);
         builder_.bytes(text, 0, 0x7F, text);
-        other_characters(text, text);
+        builder_.beyond_ascii(text, text);
     }
 
     [[nodiscard]] std::string_view call_marker() const { return format_.tools == ToolSyntax::hermes ? "<tool_call>" : "[TOOL_CALLS]"; }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/random.h"
 #include "core/text/chat_template.h"
 #include "core/text/json_extent.h"
 
@@ -27,14 +28,6 @@ std::size_t space_at_end(std::string_view text) {
     if (text.size() > kMostSpace) text.remove_prefix(text.size() - kMostSpace);
     const auto last = text.find_last_not_of(kSpace);
     return last == std::string_view::npos ? text.size() : text.size() - last - 1;
-}
-
-// The next number of the sequence that `state` counts through (splitmix64: Steele, Lea and Flood, 2014).
-std::uint64_t next_random(std::uint64_t& state) {
-    std::uint64_t z = state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
 }
 
 }  // namespace

@@ -20,6 +20,27 @@ StateId GrammarBuilder::state(bool accepts) {
     return static_cast<StateId>(states_.size() - 1);
 }
 
+// Unicode 15.0, table 3-7.
+void GrammarBuilder::beyond_ascii(StateId from, StateId to) {
+    const StateId one = state(), two = state(), three = state();  // more bytes
+    bytes(one, 0x80, 0xBF, to);
+    bytes(two, 0x80, 0xBF, one);
+    bytes(three, 0x80, 0xBF, two);
+    const auto lead = [&](std::uint8_t first, std::uint8_t last, std::uint8_t low, std::uint8_t high, StateId rest) {
+        const StateId second = state();
+        bytes(from, first, last, second);
+        bytes(second, low, high, rest);
+    };
+    bytes(from, 0xC2, 0xDF, one);
+    lead(0xE0, 0xE0, 0xA0, 0xBF, one);
+    bytes(from, 0xE1, 0xEC, two);
+    lead(0xED, 0xED, 0x80, 0x9F, one);
+    bytes(from, 0xEE, 0xEF, two);
+    lead(0xF0, 0xF0, 0x90, 0xBF, two);
+    bytes(from, 0xF1, 0xF3, three);
+    lead(0xF4, 0xF4, 0x80, 0x8F, two);
+}
+
 StateId GrammarBuilder::literal(StateId from, std::string_view text) {
     for (const char c : text) {
         const StateId next = state();

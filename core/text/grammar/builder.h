@@ -29,6 +29,8 @@ public:
     void bytes(StateId from, std::uint8_t first, std::uint8_t last, StateId to) { states_[from].bytes.push_back({first, last, to}); }
     void call(StateId from, RuleId rule, StateId to) { states_[from].calls.push_back({rule, to}); }
     void jump(StateId from, StateId to) { call(from, kNone, to); }
+    // Any character that is not ASCII, as UTF-8.
+    void beyond_ascii(StateId from, StateId to);
     // Exactly this text; returns the state behind it, a new one.
     [[nodiscard]] StateId literal(StateId from, std::string_view text);
     // The same, to a state that is there. The text must not be empty.

@@ -24,24 +24,7 @@ RuleId JsonRules::character() {
     b.bytes(start, 0x20, '"' - 1, end);
     b.bytes(start, '"' + 1, '\\' - 1, end);
     b.bytes(start, '\\' + 1, 0x7F, end);
-    // UTF-8 (Unicode 15.0, table 3-7).
-    const StateId one = b.state(), two = b.state(), three = b.state();
-    b.bytes(one, 0x80, 0xBF, end);
-    b.bytes(two, 0x80, 0xBF, one);
-    b.bytes(three, 0x80, 0xBF, two);
-    b.bytes(start, 0xC2, 0xDF, one);
-    const auto lead = [&](std::uint8_t first, std::uint8_t last, std::uint8_t from, std::uint8_t to, StateId rest) {
-        const StateId second = b.state();
-        b.bytes(start, first, last, second);
-        b.bytes(second, from, to, rest);
-    };
-    lead(0xE0, 0xE0, 0xA0, 0xBF, one);
-    b.bytes(start, 0xE1, 0xEC, two);
-    lead(0xED, 0xED, 0x80, 0x9F, one);
-    b.bytes(start, 0xEE, 0xEF, two);
-    lead(0xF0, 0xF0, 0x90, 0xBF, two);
-    b.bytes(start, 0xF1, 0xF3, three);
-    lead(0xF4, 0xF4, 0x80, 0x8F, two);
+    b.beyond_ascii(start, end);
     // Escapes.
     const StateId escape = b.state(), unicode = b.state();
     b.bytes(start, '\\', '\\', escape);
