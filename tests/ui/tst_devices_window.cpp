@@ -1,4 +1,5 @@
-// The Devices page on the real layers below it: simulated drivers, and the self-test in a child process (this program).
+// The Devices page and the VRAM bar on the real layers below them: simulated drivers, the self-test in a child process (this program), and the
+// built-in model on a card.
 
 #include <QApplication>
 #include <QDir>
@@ -14,7 +15,9 @@
 #include "tests/simgpu/fixture.h"
 #include "tests/ui/support/closing_time.h"
 #include "tests/ui/support/scripted_backend.h"
+#include "ui/controller/engine_backend.h"
 #include "ui/program/program.h"
+#include "ui/vram/vram_track.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -75,6 +78,50 @@ private slots:
         QVERIFY(!QFile::exists(folder_.filePath(QStringLiteral("verdicts.json"))));  // no verdict was reached
     }
 
+    // A new card is tested, then the model is loaded to it; the bar's handle takes its memory, and gives it back; the words stay the same.
+    void the_bar_moves_a_real_model() {
+        if (!EngineBackend().find("builtin", {})) QSKIP("the built-in model is not beside this program");
+        sim_.reset({{"cuda", {{{"name", "NVIDIA GeForce RTX 4070"}, {"total_mib", 2'048}, {"other_mib", 300}}}}});
+        QFile::remove(folder_.filePath(QStringLiteral("verdicts.json")));
+        open(std::make_unique<EngineBackend>());
+        program_->open_first_model(QStringLiteral("builtin"), 0, 0);
+        QTRY_COMPARE_WITH_TIMEOUT(program_->engine().model().state, ModelStatus::State::ready, 60'000);
+        VramController& vram = program_->vram();
+        QCOMPARE(vram.state(), VramController::State::card);
+        const auto card = [&] { return vram.devices().front(); };
+        QCOMPARE(card().verdict, std::string("on"));
+        QVERIFY2(card().elastic, card().reason.c_str());
+        QCOMPARE(card().blocks_resident, card().blocks_total);
+        QCOMPARE(program_->window().findChild<QLabel*>(QStringLiteral("vram_name"))->text(), QStringLiteral("RTX 4070"));
+        const std::string before = answer();
+        QVERIFY(!before.empty());
+        auto* track = program_->window().findChild<VramTrack*>(QStringLiteral("vram_track"));
+        QTest::keyClick(track, Qt::Key_Home);
+        QElapsedTimer time;
+        time.start();
+        QTRY_COMPARE(card().blocks_resident, 0);
+        qInfo("all experts left %lld ms after the key; %s", time.elapsed(), qPrintable(program_->window().findChild<QLabel*>(QStringLiteral("vram_line"))->text()));
+        QCOMPARE(vram.report()->cause, engine::VramCause::request);
+        QCOMPARE(answer(), before);
+        QTest::keyClick(track, Qt::Key_End);
+        QTRY_COMPARE(card().blocks_resident, card().blocks_total);
+        QCOMPARE(answer(), before);
+        QTRY_VERIFY(vram.history("cuda:0")->samples().size() > 1);
+        // Another program takes what is free: the bar shows it.
+        sim_.set_other(gpu::Backend::cuda, 0, 700 * MiB);
+        QTRY_VERIFY(card().others_bytes() > 600 * MiB);
+        // What was set holds at the next start.
+        QTest::keyClick(track, Qt::Key_PageUp);
+        QTRY_VERIFY(vram.report()->reserve_bytes == GiB);
+        program_->window().show_page(QStringLiteral("chat"));
+        QTest::qWait(400);  // for the picture: docs/images/vram-bar.png
+        QVERIFY(program_->window().grab().save(QStringLiteral(HEADROOM_SCREENSHOTS "/vram-bar.png")));
+        open(std::make_unique<EngineBackend>());
+        program_->open_first_model(QStringLiteral("builtin"), 0, 0);
+        QTRY_COMPARE_WITH_TIMEOUT(program_->engine().model().state, ModelStatus::State::ready, 60'000);
+        QCOMPARE(program_->vram().devices().front().wish.reserve_bytes, std::optional(GiB));
+    }
+
     void no_gpu() {
         qputenv("HEADROOM_GPU_LIBRARIES", QByteArray::fromStdString(to_utf8(sim_.nothing().libraries)));
         open();
@@ -83,16 +130,26 @@ private slots:
     }
 
 private:
-    void open() {
+    void open(std::unique_ptr<Backend> backend = std::make_unique<ScriptedBackend>(std::make_shared<Script>())) {
         program_.reset();
         const auto folder = from_utf8(folder_.path().toStdString());
-        program_ = std::make_unique<Program>(folder, std::make_unique<ScriptedBackend>(std::make_shared<Script>()),
-                                             std::make_unique<EngineDeviceBackend>(folder));
+        program_ = std::make_unique<Program>(folder, std::move(backend), std::make_unique<EngineDeviceBackend>(folder));
         program_->theme().set_mode(Theme::Mode::light);
         program_->window().resize(1120, 760);
         program_->window().show();
         QVERIFY(QTest::qWaitForWindowExposed(&program_->window()));
         program_->window().show_page(QStringLiteral("devices"));
+    }
+    // In a new chat, without chance.
+    std::string answer() const {
+        program_->chats().open(0);
+        ConversationSettings settings;
+        settings.sampling.temperature = 0;
+        program_->chats().set_settings(settings);
+        program_->chats().send(QStringLiteral("Hello!"));
+        if (!QTest::qWaitFor([this] { return !program_->chats().busy(); }, 60'000)) return {};
+        const Message& message = *program_->chats().tree().find(program_->chats().tree().leaf());
+        return message.state == MessageState::complete ? message.text.toStdString() : std::string();
     }
     QStringList texts(const char* name) const {
         QStringList all;

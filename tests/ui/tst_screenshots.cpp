@@ -322,7 +322,9 @@ private slots:
         QTest::qWait(80);
         const std::string name = QTest::currentDataTag();
         if (state == QLatin1String("on")) {
+            fixture_->window().resize(1120, 720);
             fixture_->find("vram_track")->setFocus();
+            ask("How do tides work?");
             shoot(("window-" + name).c_str());
         }
         save_bar(name);

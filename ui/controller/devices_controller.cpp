@@ -94,7 +94,7 @@ void DevicesController::set_wish(const std::string& id, const engine::VramWish& 
     DeviceStatus& status = devices_[static_cast<std::size_t>(index)];
     status.wish = wish;
     if (keep) queue([worker = worker_, uuid = status.device.uuid, wish] { worker->keep(uuid, wish); });
-    emit device_changed(index);
+    emit wish_changed(index);
 }
 
 void DevicesController::set_watching(bool watching) {

@@ -51,8 +51,9 @@ public:
 
 signals:
     void found();                          // state, devices, explanation
-    void device_changed(int index);        // verdict, progress or wish of one device
+    void device_changed(int index);        // verdict or progress of one device
     void memory_changed(int index);
+    void wish_changed(int index);
 
 private:
     void on_found(const engine::DeviceList& list, const DeviceWishes& wishes);

@@ -30,6 +30,7 @@ VramBar::VramBar(const Theme& theme, VramController& vram, QWidget* parent)
     line_->setProperty("muted", true);
     line_->setTextFormat(Qt::PlainText);
     line_->setWordWrap(true);
+    line_->setAlignment(Qt::AlignLeading | Qt::AlignTop);
     line_->setTextInteractionFlags(Qt::TextSelectableByMouse);
     why_->setObjectName(QStringLiteral("vram_why"));
     why_->setProperty("link", true);

@@ -25,6 +25,7 @@ VramController::VramController(EngineController& engine, DevicesController& mach
     });
     connect(&machine_, &DevicesController::device_changed, this, &VramController::update_machine);
     connect(&machine_, &DevicesController::memory_changed, this, &VramController::update_machine);
+    connect(&machine_, &DevicesController::wish_changed, this, &VramController::update_machine);
 }
 
 VramController::~VramController() = default;  // listening_ goes before anything it could still call

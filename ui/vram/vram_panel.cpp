@@ -77,14 +77,14 @@ void VramPanel::update_figures() {
     } else {
         note_->setText(tr("Takes effect at once. The default keeps %1 free.").arg(size_text(device->default_reserve_bytes)));
     }
-    legend_->setVisible(device != nullptr);
+    for (QWidget* widget : {static_cast<QWidget*>(history_title_), static_cast<QWidget*>(history_), static_cast<QWidget*>(legend_)}) {
+        widget->setVisible(device != nullptr);
+    }
     if (device) legend_->setText(legend_of(theme_, *device));
 }
 
 void VramPanel::update_history() {
     const VramHistory* history = vram_.history(device_);
-    history_->setVisible(history != nullptr);
-    history_title_->setVisible(history != nullptr);
     if (history) history_->set_history(*history);
 }
 
