@@ -16,5 +16,7 @@ void add_eval(CLI::App& app, Program& program);
 void add_perplexity(CLI::App& app, Program& program);
 void add_bench(CLI::App& app, Program& program);
 void add_devices(CLI::App& app, Program& program);
+void add_serve(CLI::App& app, Program& program);
+void add_vram(CLI::App& app, Program& program);
 
 }  // namespace headroom::cli

@@ -105,16 +105,21 @@ std::string where_it_runs(const engine::Model& model) {
     return text;
 }
 
-Result<std::shared_ptr<engine::Model>> load_model(const Program& program, const ModelOptions& options, Interrupt& interrupt) {
+Result<engine::LoadOptions> load_options(const ModelOptions& options) {
     if (options.reserve_mib.size() > 1) {
         return fail(ErrorKind::invalid_argument, "--reserve-mib takes one number here, {} were given", options.reserve_mib.size());
     }
-    HR_TRY(const auto path, engine::find_model(options.model, default_model_folder()));
+    return engine::LoadOptions{.context = options.context, .threads = options.threads, .device = options.device,
+                               .reserve_bytes = reserve_bytes(options), .data_folder = user_data_folder()};
+}
+
+Result<std::shared_ptr<engine::Model>> load_model(const Program& program, const ModelOptions& options, Interrupt& interrupt) {
+    HR_TRY(engine::LoadOptions load, load_options(options));
+    HR_TRY(load.path, engine::find_model(options.model, default_model_folder()));
     ProgressLine line(program.terminal.error);
-    const std::string name = printable(to_utf8(path.filename()));
+    const std::string name = printable(to_utf8(load.path.filename()));
     auto model = engine::Model::load(
-        {.path = path, .context = options.context, .threads = options.threads, .device = options.device, .reserve_bytes = reserve_bytes(options),
-         .data_folder = user_data_folder()},
+        load,
         [&](const engine::LoadProgress& progress) { line.show(fmt::format("Loading {}  {:3.0f} %", name, 100 * progress.fraction)); },
         interrupt.begin());
     interrupt.end();

@@ -42,6 +42,9 @@ void add_answer_options(CLI::App& command, AnswerOptions& options);
 // Its header and metadata only, for commands that do not compute.
 [[nodiscard]] Result<gguf::File> open_model_file(const std::string& name);
 
+// Without the path. Error: invalid_argument (several reserves).
+[[nodiscard]] Result<engine::LoadOptions> load_options(const ModelOptions& options);
+
 // Loads the model; Ctrl-C stops it. Shows progress on standard error where that is a terminal, and the model's warnings.
 [[nodiscard]] Result<std::shared_ptr<engine::Model>> load_model(const Program& program, const ModelOptions& options,
                                                                 Interrupt& interrupt);

@@ -34,7 +34,7 @@ int run(const std::vector<std::string>& arguments) {
     app.get_formatter()->column_width(34);
     app.get_formatter()->label("SUBCOMMAND", "COMMAND");
     app.footer("headroom-cli COMMAND --help tells more about a command. Exit codes: 0 done, 1 it could not be done, 2 wrong usage.");
-    for (auto* add : {add_chat, add_complete, add_tokenize, add_detokenize, add_template, add_inspect, add_eval, add_perplexity, add_bench, add_devices})
+    for (auto* add : {add_chat, add_complete, add_tokenize, add_detokenize, add_template, add_inspect, add_eval, add_perplexity, add_bench, add_devices, add_serve, add_vram})
         add(app, program);
 
     const std::string first = arguments.empty() ? std::string() : arguments.front();

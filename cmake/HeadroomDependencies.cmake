@@ -15,6 +15,10 @@ else()
     target_link_libraries(headroom_pcre2 INTERFACE PkgConfig::PCRE2)
     add_library(headroom_hwy INTERFACE)
     target_link_libraries(headroom_hwy INTERFACE PkgConfig::HWY)
+    # Its types depend on how the package was compiled: the flags come with it.
+    pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
+    add_library(headroom_httplib INTERFACE)
+    target_link_libraries(headroom_httplib INTERFACE PkgConfig::HTTPLIB)
 endif()
 
 find_package(Qt6 6.4 QUIET COMPONENTS Core Gui Widgets Network Sql Test)

@@ -18,11 +18,11 @@ headroom_header_library(CLI11::CLI11 CLI libcli11-dev)
 
 # --- built from source ---------------------------------------------------------------------------------------------------
 set(source_folder "${PROJECT_SOURCE_DIR}/build/sources")
-execute_process(COMMAND "${CMAKE_CURRENT_LIST_DIR}/fetch-debian-source.sh" "${source_folder}" fmtlib spdlog pcre2 highway
+execute_process(COMMAND "${CMAKE_CURRENT_LIST_DIR}/fetch-debian-source.sh" "${source_folder}" fmtlib spdlog pcre2 highway cpp-httplib
     RESULT_VARIABLE fetch_result)
 if(NOT fetch_result EQUAL 0)
-    message(FATAL_ERROR "The Windows build needs the sources of fmt, spdlog, PCRE2 and Highway. Make apt-get reach a mirror with "
-        "source packages (and install dpkg-dev), or unpack them into ${source_folder}/fmtlib, spdlog, pcre2 and highway.")
+    message(FATAL_ERROR "The Windows build needs the sources of fmt, spdlog, PCRE2, Highway and cpp-httplib. Make apt-get reach a mirror with "
+        "source packages (and install dpkg-dev), or unpack them into ${source_folder}/fmtlib, spdlog, pcre2, highway and cpp-httplib.")
 endif()
 
 add_library(headroom_fmt STATIC "${source_folder}/fmtlib/src/format.cc")
@@ -57,3 +57,8 @@ set(hwy_source "${source_folder}/highway")
 add_library(headroom_hwy STATIC "${hwy_source}/hwy/aligned_allocator.cc" "${hwy_source}/hwy/per_target.cc"
     "${hwy_source}/hwy/targets.cc")
 target_include_directories(headroom_hwy SYSTEM PUBLIC "${hwy_source}")
+
+# A single header.
+add_library(headroom_httplib INTERFACE)
+target_include_directories(headroom_httplib SYSTEM INTERFACE "${source_folder}/cpp-httplib")
+target_link_libraries(headroom_httplib INTERFACE ws2_32)

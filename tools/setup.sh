@@ -1,10 +1,11 @@
 # For ./run and ./test: names and installs the packages that are missing. Sourced by bash, at the root of the tree.
 
-build_packages=(cmake ninja-build g++ pkg-config libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libhwy-dev
+build_packages=(cmake ninja-build g++ pkg-config libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libhwy-dev libcpp-httplib-dev
     qt6-base-dev qt6-tools-dev qt6-tools-dev-tools qt6-l10n-tools libqt6sql6-sqlite librsvg2-bin fonts-dejavu-core
     clang-19 lld-19)  # the code for AMD cards
 fuzz_packages=(clang-19)
 windows_packages=(g++-mingw-w64-x86-64-posix dpkg-dev xz-utils)
+client_packages=(nodejs npm)  # the server's tests run the official clients
 wine_packages=(wine64 fonts-wine)
 
 configure_options=()
@@ -34,6 +35,11 @@ install_missing() {
     fi
     "${root[@]}" apt-get -q update >&2
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" >&2
+}
+
+# add_client_packages: to `packages`, where node or npm is missing; one that is there may be of another source than the distribution.
+add_client_packages() {
+    if ! command -v node >/dev/null || ! command -v npm >/dev/null; then packages+=("${client_packages[@]}"); fi
 }
 
 # build PRESET TARGET…: configures where that was not done yet, with the options of configure_options, and builds; says so only where there

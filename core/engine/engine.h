@@ -91,6 +91,9 @@ struct Inspection {
 };
 [[nodiscard]] Inspection inspect(const gguf::File& file, int context);
 
+// How the hidden states of a text become one vector.
+enum class Pooling : std::uint8_t { mean, last };
+
 // A loaded model. Shared by sessions; its const functions are safe from any thread.
 class Model {
 public:
@@ -115,8 +118,14 @@ public:
     // true unless given. Errors: template_failed; unsupported where the file has no template.
     [[nodiscard]] Result<std::vector<TokenId>> chat_prompt(const text::Json& context) const;
 
+    // The text as one vector of length 1, [embedding]: the hidden states behind the last norm, their mean or that of the last token; without
+    // `pooling` as the file says, else the mean. Computed on the processor, wherever the model lies; takes turns with sessions. Errors: as
+    // Session::generate's, unsupported (the file asks for another pooling), cancelled.
+    [[nodiscard]] Result<std::vector<float>> embed(std::span<const TokenId> tokens, std::optional<Pooling> pooling = {}, std::stop_token stop = {});
+
 private:
     friend class Session;
+    friend class Scheduler;
     struct State;
     explicit Model(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;
@@ -134,6 +143,18 @@ struct GenerateRequest {
     bool show_special = false;         // control tokens as text
     std::vector<TokenId> shown{};      // these control tokens as text in any case (text::shown_tokens)
     std::shared_ptr<const text::TokenGrammar> grammar{};  // what the answer is held to; not with ignore_end
+    std::optional<int> likeliest{};    // tell each token's probability, and those of so many likeliest ones
+};
+
+// A token and the logarithm of its probability, before penalties, temperature and grammar.
+struct TokenProbability {
+    TokenId id = 0;
+    std::string bytes;                 // may be part of a UTF-8 character; control tokens by their names
+    float logprob = 0;                 // -9999: impossible
+};
+struct TokenChoice {
+    TokenProbability token;                   // the one that was taken
+    std::vector<TokenProbability> likeliest;  // descending
 };
 
 struct GenerateStats {
@@ -162,6 +183,8 @@ struct GenerateCallbacks {
     std::function<void(std::string_view text, const GenerateStats& stats)> on_text{};
     // While the prompt is read: tokens done of tokens to do.
     std::function<void(int done, int total)> on_prompt{};
+    // Each token of the answer, where GenerateRequest::likeliest is set.
+    std::function<void(const TokenChoice& choice)> on_choice{};
 };
 
 // One conversation: the tokens read so far and their KV cache, whose pages are allocated as it grows. Used from one thread at a
@@ -202,12 +225,19 @@ public:
     void clear() noexcept;
 
 private:
+    friend class Scheduler;
     struct State;
     explicit Session(std::unique_ptr<State> state);
     template <class Run>
     [[nodiscard]] static Result<> all_together(std::span<const Step> steps, const std::stop_token& stop, Run run);
     std::unique_ptr<State> state_;
 };
+
+// The models in the folder by name: its .gguf files without the ending, sorted; of a split model the first part alone. A folder that is not
+// there is empty.
+[[nodiscard]] std::vector<std::string> model_names(const std::filesystem::path& model_folder);
+// Only a name in the model folder, or "builtin": never a path. Errors: not_found.
+[[nodiscard]] Result<std::filesystem::path> find_model_by_name(std::string_view name, const std::filesystem::path& model_folder);
 
 // Where -m NAME points: a path that exists, "builtin", or a name in the model folder (with or without ".gguf"; a name never leads
 // outside the folder). Errors: not_found with the names that are there.

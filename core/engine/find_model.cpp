@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <system_error>
 
 #include <fmt/ranges.h>
@@ -29,17 +30,63 @@ Result<std::filesystem::path> find_builtin() {
                 to_utf8(places[0]), to_utf8(places[1]));
 }
 
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
-    std::vector<std::string> names;
-    std::error_code code;
-    for (std::filesystem::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
-        if (entry->path().extension() == ".gguf" && is_file(entry->path())) names.push_back(to_utf8(entry->path().stem()));
+// "x-00002-of-00005", but not the first part.
+bool is_later_part(std::string_view stem) {
+    constexpr std::size_t kTail = std::string_view("-00001-of-00005").size();
+    if (stem.size() <= kTail) return false;
+    const std::string_view tail = stem.substr(stem.size() - kTail);
+    const auto digits = [](std::string_view text) { return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; }); };
+    return tail[0] == '-' && digits(tail.substr(1, 5)) && tail.substr(6, 4) == "-of-" && digits(tail.substr(10)) && tail.substr(1, 5) != "00001";
+}
+
+std::optional<std::filesystem::path> find_in_folder(std::string_view name, const std::filesystem::path& folder) {
+    // In the model folder a name is one file's name: nothing that could lead to another folder.
+    const bool plain = !name.empty() && name.find_first_of(std::string_view("/\\:\0", 4)) == std::string_view::npos && name != "." && name != "..";
+    if (!plain || folder.empty()) return std::nullopt;
+    for (const std::string_view ending : {"", ".gguf"}) {
+        std::filesystem::path path = folder / from_utf8(std::string(name).append(ending));
+        if (is_file(path)) return path;
     }
-    std::ranges::sort(names);
-    return names;
+    return std::nullopt;
+}
+
+// looked: "no such file, and " where a path was possible too.
+std::unexpected<Error> no_model(std::string_view name, std::string_view looked, const std::filesystem::path& folder) {
+    std::vector<std::string> names = model_names(folder);
+    if (names.size() > kNamesInMessage) {
+        names.resize(kNamesInMessage);
+        names.emplace_back("…");
+    }
+    if (names.empty()) {
+        return fail(ErrorKind::not_found, "There is no model {}: {}the model folder {} is empty", quote(name, 500), looked, to_utf8(folder));
+    }
+    return fail(ErrorKind::not_found, "There is no model {}: {}the model folder {} has only: {}", quote(name, 500), looked, to_utf8(folder),
+                fmt::join(names, ", "));
 }
 
 }  // namespace
+
+std::vector<std::string> model_names(const std::filesystem::path& folder) try {
+    std::vector<std::string> names;
+    std::error_code code;
+    for (std::filesystem::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
+        if (entry->path().extension() != ".gguf" || !is_file(entry->path())) continue;
+        std::string name = to_utf8(entry->path().stem());
+        if (!is_later_part(name)) names.push_back(std::move(name));
+    }
+    std::ranges::sort(names);
+    return names;
+} catch (const std::exception&) {  // std::filesystem: out of memory
+    return {};
+}
+
+Result<std::filesystem::path> find_model_by_name(std::string_view name, const std::filesystem::path& model_folder) try {
+    if (name == "builtin") return find_builtin();
+    if (auto path = find_in_folder(name, model_folder)) return *path;
+    return no_model(name, "", model_folder);
+} catch (const std::exception& error) {
+    return fail(ErrorKind::not_found, "There is no model {}: {}", quote(name, 500), error.what());
+}
 
 Result<std::filesystem::path> find_model(std::string_view name, const std::filesystem::path& model_folder) try {
     if (name == "builtin") return find_builtin();
@@ -49,25 +96,8 @@ Result<std::filesystem::path> find_model(std::string_view name, const std::files
     if (std::filesystem::is_directory(given, code)) {
         return fail(ErrorKind::not_found, "{} is a folder: name the model's .gguf file in it", quote(name, 500));
     }
-    // In the model folder a name is one file's name: nothing that could lead to another folder.
-    const bool plain = !name.empty() && name.find_first_of("/\\:") == std::string_view::npos && name != "." && name != "..";
-    if (plain && !model_folder.empty()) {
-        for (const std::string_view ending : {"", ".gguf"}) {
-            const std::filesystem::path path = model_folder / from_utf8(std::string(name).append(ending));
-            if (is_file(path)) return path;
-        }
-    }
-    std::vector<std::string> names = names_in(model_folder);
-    if (names.size() > kNamesInMessage) {
-        names.resize(kNamesInMessage);
-        names.emplace_back("…");
-    }
-    if (names.empty()) {
-        return fail(ErrorKind::not_found, "There is no model {}: no such file, and the model folder {} is empty", quote(name, 500),
-                    to_utf8(model_folder));
-    }
-    return fail(ErrorKind::not_found, "There is no model {}: no such file, and the model folder {} has only: {}", quote(name, 500),
-                to_utf8(model_folder), fmt::join(names, ", "));
+    if (auto path = find_in_folder(name, model_folder)) return *path;
+    return no_model(name, "no such file, and ", model_folder);
 } catch (const std::exception& error) {  // std::filesystem: names that are no UTF-8, out of memory
     return fail(ErrorKind::not_found, "There is no model {}: {}", quote(name, 500), error.what());
 }

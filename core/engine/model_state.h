@@ -11,6 +11,7 @@
 #include "core/engine/turn_lock.h"
 #include "core/engine/vram_control.h"
 #include "core/gpu/driver.h"
+#include "core/model/cpu_runner.h"
 #include "core/model/runner.h"
 #include "core/model/transformer.h"
 #include "core/text/chat_template.h"
@@ -46,6 +47,7 @@ struct Model::State {
     ThreadPool pool;
     std::vector<std::unique_ptr<gpu::Driver>> drivers;  // of the devices the runner uses
     std::unique_ptr<model::Runner> runner;
+    std::unique_ptr<model::CpuRunner> embedder;  // made when the first embedding is wanted
     std::shared_ptr<VramControl> vram;  // of the runner's devices
 };
 

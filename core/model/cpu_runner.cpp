@@ -1,6 +1,8 @@
 #include "core/model/cpu_runner.h"
 
+#include <algorithm>
 #include <new>
+#include <vector>
 
 namespace headroom::model {
 namespace {
@@ -27,17 +29,25 @@ Result<> CpuRunner::run(const Piece& piece, LogitsSink sink, std::stop_token sto
     return forward_.run({.cache = static_cast<CpuSequence&>(piece.sequence).cache, .tokens = piece.tokens, .rows = piece.rows}, sink, stop);
 }
 
-Result<> CpuRunner::run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) {
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-        constexpr std::int32_t row = 0;
-        const auto hand_out = [&](std::int32_t, std::span<float> logits) { sink(static_cast<std::int32_t>(i), logits); };
-        const Piece piece{.sequence = steps[i].sequence, .tokens = std::span(&steps[i].token, 1), .rows = std::span(&row, 1)};
-        if (auto done = run(piece, hand_out, stop); !done) {
-            for (const Step& before : steps.first(i)) before.sequence.truncate(before.sequence.length() - 1);
-            return done;
+Result<> CpuRunner::run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) try {
+    std::vector<Forward::Step> some;
+    for (std::size_t done = 0; done < steps.size(); done += some.size()) {
+        some.clear();
+        const auto left = std::min(steps.size() - done, static_cast<std::size_t>(Forward::kMaxTokens));
+        for (const Step& step : steps.subspan(done, left)) some.push_back({.cache = static_cast<CpuSequence&>(step.sequence).cache, .token = step.token});
+        const auto hand_out = [&](std::int32_t i, std::span<float> logits) { sink(static_cast<std::int32_t>(done) + i, logits); };
+        if (auto read = forward_.run_together(some, hand_out, stop); !read) {
+            for (const Step& before : steps.first(done)) before.sequence.truncate(before.sequence.length() - 1);
+            return read;
         }
     }
     return {};
+} catch (const std::bad_alloc&) {
+    return fail(ErrorKind::out_of_memory, "There is not enough memory to compute");
+}
+
+Result<> CpuRunner::run_hidden(const Piece& piece, FunctionRef<void(std::int32_t, std::span<const float>)> sink, std::stop_token stop) {
+    return forward_.run_hidden({.cache = static_cast<CpuSequence&>(piece.sequence).cache, .tokens = piece.tokens, .rows = piece.rows}, sink, stop);
 }
 
 Result<> CpuRunner::choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <vector>
 
 #include "core/base/bytes.h"
 #include "core/model/grow.h"
@@ -84,44 +85,78 @@ void Forward::allocate(std::int64_t tokens, std::size_t logit_rows) {
 }
 
 Result<> Forward::run(const Batch& batch, LogitsSink sink, std::stop_token stop) try {
-    HR_CHECK(read(batch, transformer_.layers.size(), stop));
-    batch.cache.set_length(batch.cache.length() + static_cast<std::int64_t>(batch.tokens.size()));
-    logits(batch, sink);
+    const Part part{.cache = batch.cache, .tokens = static_cast<std::int64_t>(batch.tokens.size())};
+    HR_CHECK(read(batch.tokens, std::span(&part, 1), batch.rows.size(), transformer_.layers.size(), stop));
+    batch.cache.set_length(batch.cache.length() + part.tokens);
+    logits(batch.rows, sink);
+    return {};
+} catch (const std::bad_alloc&) {
+    return no_memory(transformer_);
+}
+
+Result<> Forward::run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) try {
+    std::vector<std::int32_t> tokens, rows;
+    std::vector<Part> parts;
+    for (const Step& step : steps) {
+        const auto row = static_cast<std::int32_t>(tokens.size());
+        tokens.push_back(step.token);
+        rows.push_back(row);
+        parts.push_back({.cache = step.cache, .first = row, .tokens = 1});
+    }
+    HR_CHECK(read(tokens, parts, rows.size(), transformer_.layers.size(), stop));
+    for (const Part& part : parts) part.cache.set_length(part.cache.length() + 1);
+    logits(rows, sink);
+    return {};
+} catch (const std::bad_alloc&) {
+    return no_memory(transformer_);
+}
+
+Result<> Forward::run_hidden(const Batch& batch, FunctionRef<void(std::int32_t, std::span<const float>)> sink, std::stop_token stop) try {
+    const Part part{.cache = batch.cache, .tokens = static_cast<std::int64_t>(batch.tokens.size())};
+    HR_CHECK(read(batch.tokens, std::span(&part, 1), 0, transformer_.layers.size(), stop));
+    batch.cache.set_length(batch.cache.length() + part.tokens);
+    norm_rows(batch.rows);
+    const auto width = static_cast<std::size_t>(transformer_.hyperparameters.embedding);
+    for (std::size_t i = 0; i < batch.rows.size(); ++i) sink(batch.rows[i], std::span(normed_).subspan(i * width, width));
     return {};
 } catch (const std::bad_alloc&) {
     return no_memory(transformer_);
 }
 
 Result<> Forward::run_first(std::int64_t count, const Batch& batch, RowsSink sink, std::stop_token stop) try {
-    HR_CHECK(read(batch, static_cast<std::size_t>(count), stop));
+    const Part part{.cache = batch.cache, .tokens = static_cast<std::int64_t>(batch.tokens.size())};
+    HR_CHECK(read(batch.tokens, std::span(&part, 1), 0, static_cast<std::size_t>(count), stop));
     const std::size_t floats = batch.tokens.size() * static_cast<std::size_t>(transformer_.hyperparameters.embedding);
     HR_CHECK(sink(std::span(x_).first(floats)));
-    batch.cache.set_length(batch.cache.length() + static_cast<std::int64_t>(batch.tokens.size()));
+    batch.cache.set_length(batch.cache.length() + part.tokens);
     return {};
 } catch (const std::bad_alloc&) {
     return no_memory(transformer_);
 }
 
-Result<> Forward::read(const Batch& batch, std::size_t layers, const std::stop_token& stop) {
-    const auto tokens = static_cast<std::int64_t>(batch.tokens.size());
+Result<> Forward::read(std::span<const std::int32_t> ids, std::span<const Part> parts, std::size_t logit_rows, std::size_t layers,
+                       const std::stop_token& stop) {
+    const auto tokens = static_cast<std::int64_t>(ids.size());
     const std::int64_t width = transformer_.hyperparameters.embedding;
-    const std::int64_t first_position = batch.cache.length();
     if (tokens < 1 || tokens > kMaxTokens) {
         return fail(ErrorKind::internal, "A batch of {} tokens was asked for, possible are 1 to {}", tokens, kMaxTokens);
     }
-    HR_CHECK(check_tokens(transformer_, batch.tokens));
+    HR_CHECK(check_tokens(transformer_, ids));
     const auto cancelled = [] { return fail(ErrorKind::cancelled, "The computation was cancelled"); };
     if (stop.stop_requested()) return cancelled();
 
-    allocate(tokens, batch.rows.size());
-    HR_CHECK(batch.cache.reserve(first_position + tokens));
-    transformer_.rope.fill(first_position, tokens, cosine_.data(), sine_.data());
+    allocate(tokens, logit_rows);
+    const std::int64_t half = transformer_.rope.half();
+    for (const Part& part : parts) {
+        HR_CHECK(part.cache.reserve(part.cache.length() + part.tokens));
+        transformer_.rope.fill(part.cache.length(), part.tokens, cosine_.data() + part.first * half, sine_.data() + part.first * half);
+    }
     for (std::int64_t t = 0; t < tokens; ++t) {
-        cpu::dequantize_row(transformer_.embedding, batch.tokens[static_cast<std::size_t>(t)], x_.data() + t * width);
+        cpu::dequantize_row(transformer_.embedding, ids[static_cast<std::size_t>(t)], x_.data() + t * width);
     }
     for (std::size_t i = 0; i < layers; ++i) {
         const Layer& layer = transformer_.layers[i];
-        attention(layer.attention, static_cast<std::int64_t>(i), batch.cache, tokens);
+        attention(layer.attention, static_cast<std::int64_t>(i), parts, tokens);
         if (stop.stop_requested()) return cancelled();
         cpu::rms_norm(pool_, x_.data(), tokens, width, width, layer.feed_forward_norm.data(), transformer_.hyperparameters.epsilon,
                       normed_.data());
@@ -153,7 +188,7 @@ void Forward::multiply(const float* x, std::int64_t tokens, std::initializer_lis
 }
 
 // x += out(attention(norm(x))).
-void Forward::attention(const Attention& block, std::int64_t layer, KvCache& cache, std::int64_t tokens) {
+void Forward::attention(const Attention& block, std::int64_t layer, std::span<const Part> parts, std::int64_t tokens) {
     const Hyperparameters& model = transformer_.hyperparameters;
     const std::int64_t width = model.embedding;
     const std::int64_t q_width = model.heads * model.head_dim;
@@ -175,11 +210,14 @@ void Forward::attention(const Attention& block, std::int64_t layer, KvCache& cac
     cpu::rope(pool_, k_.data(), tokens, model.kv_heads, model.head_dim, k_width, cosine_.data(), sine_.data(), half,
               transformer_.rope_layout);
 
-    const cpu::KvView kv = cache.view(layer);
-    const cpu::AttentionShape shape{.heads = model.heads, .tokens = tokens, .first_position = cache.length(), .window = block.window,
-                                    .scale = model.attention_scale};
-    cpu::store_kv(pool_, kv, k_.data(), k_width, v_.data(), v_width, tokens, cache.length());
-    cpu::attention(pool_, shape, q_.data(), q_width, kv, heads_.data(), heads_width);
+    for (const Part& part : parts) {
+        const cpu::KvView kv = part.cache.view(layer);
+        const std::int64_t position = part.cache.length();
+        const cpu::AttentionShape shape{.heads = model.heads, .tokens = part.tokens, .first_position = position, .window = block.window,
+                                        .scale = model.attention_scale};
+        cpu::store_kv(pool_, kv, k_.data() + part.first * k_width, k_width, v_.data() + part.first * v_width, v_width, part.tokens, position);
+        cpu::attention(pool_, shape, q_.data() + part.first * q_width, q_width, kv, heads_.data() + part.first * heads_width, heads_width);
+    }
     multiply(heads_.data(), tokens, {{&block.out, normed_.data()}});
     cpu::add(pool_, x_.data(), normed_.data(), tokens, width, width, width);
 }
@@ -206,16 +244,21 @@ void Forward::feed_forward(const MixtureFeedForward& block, std::int64_t tokens)
     cpu::combine_experts(pool_, x_.data(), width, experts_.outputs().data(), shares_.data(), tokens, block.used, width);
 }
 
-void Forward::logits(const Batch& batch, LogitsSink sink) {
+void Forward::norm_rows(std::span<const std::int32_t> rows) {
     const Hyperparameters& model = transformer_.hyperparameters;
     const std::int64_t width = model.embedding;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        cpu::rms_norm(pool_, x_.data() + rows[i] * width, 1, width, width, transformer_.output_norm.data(), model.epsilon,
+                      normed_.data() + static_cast<std::int64_t>(i) * width);
+    }
+}
+
+void Forward::logits(std::span<const std::int32_t> wanted, LogitsSink sink) {
+    const std::int64_t width = transformer_.hyperparameters.embedding;
     const std::int64_t vocabulary = transformer_.vocabulary;
-    for (std::size_t begin = 0; begin < batch.rows.size(); begin += static_cast<std::size_t>(kMaxLogitRows)) {
-        const auto rows = batch.rows.subspan(begin, std::min(batch.rows.size() - begin, static_cast<std::size_t>(kMaxLogitRows)));
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            cpu::rms_norm(pool_, x_.data() + rows[i] * width, 1, width, width, transformer_.output_norm.data(), model.epsilon,
-                          normed_.data() + static_cast<std::int64_t>(i) * width);
-        }
+    for (std::size_t begin = 0; begin < wanted.size(); begin += static_cast<std::size_t>(kMaxLogitRows)) {
+        const auto rows = wanted.subspan(begin, std::min(wanted.size() - begin, static_cast<std::size_t>(kMaxLogitRows)));
+        norm_rows(rows);
         const cpu::Product product{.w = transformer_.output, .y = logits_.data(), .y_stride = vocabulary};
         activations_.assign(normed_.data(), static_cast<std::int64_t>(rows.size()), width, width);
         activations_.require(pool_, cpu::form_for(transformer_.output.type));

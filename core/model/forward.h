@@ -26,7 +26,7 @@ struct Batch {
 };
 
 // Runs one transformer; owns the scratch memory of a batch, which grows to the largest batch seen. Used from one thread at a time.
-// Every operator works row by row except attention, which reads the batch's own cache: a batch made of several sessions' tokens needs
+// Every operator works row by row except attention, which reads the batch's own cache: a batch made of several sessions' tokens has
 // a loop there and nowhere else. A layer's weights are named only by its Layer: another device's operators can take over per layer.
 class Forward {
 public:
@@ -44,6 +44,18 @@ public:
     // out_of_memory; then the cache's length is what it was.
     [[nodiscard]] Result<> run(const Batch& batch, LogitsSink sink, std::stop_token stop = {});
 
+    // One token of each of several sessions, all different. The logits of each are handed out with its number; their bits are those that
+    // run() would give. Errors: as run's; then no cache's length has changed.
+    struct Step {
+        KvCache& cache;
+        std::int32_t token;
+    };
+    [[nodiscard]] Result<> run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop = {});
+
+    // The hidden states of the wanted rows behind the last norm, from which the logits would be made: [rows, embedding]. Errors: as run's.
+    [[nodiscard]] Result<> run_hidden(const Batch& batch, FunctionRef<void(std::int32_t row, std::span<const float> hidden)> sink,
+                                      std::stop_token stop = {});
+
     // The first `count` layers only: reads the batch, appends to its cache (which needs those layers alone) and hands out the residual
     // stream behind them, [tokens, embedding]. Errors as run's.
     using RowsSink = FunctionRef<Result<>(std::span<const float> x)>;
@@ -53,13 +65,23 @@ public:
     [[nodiscard]] static std::uint64_t scratch_bytes(const Transformer& transformer, std::int64_t context) noexcept;
 
 private:
-    // Runs the first `layers` layers on the batch; x_ holds the residual stream then. Does not change the cache's length.
-    [[nodiscard]] Result<> read(const Batch& batch, std::size_t layers, const std::stop_token& stop);
+    // The rows of x_ that belong to one session.
+    struct Part {
+        KvCache& cache;
+        std::int64_t first = 0;
+        std::int64_t tokens = 0;
+    };
+    // Runs the first `layers` layers on the tokens, which are those of the parts in order; x_ holds the residual stream then. Does not change
+    // the caches' lengths.
+    [[nodiscard]] Result<> read(std::span<const std::int32_t> tokens, std::span<const Part> parts, std::size_t logit_rows, std::size_t layers,
+                                const std::stop_token& stop);
     void allocate(std::int64_t tokens, std::size_t logit_rows);
-    void attention(const Attention& block, std::int64_t layer, KvCache& cache, std::int64_t tokens);
+    void attention(const Attention& block, std::int64_t layer, std::span<const Part> parts, std::int64_t tokens);
     void feed_forward(const DenseFeedForward& block, std::int64_t tokens);
     void feed_forward(const MixtureFeedForward& block, std::int64_t tokens);
-    void logits(const Batch& batch, LogitsSink sink);
+    // Rows of x_, normed for the output, into normed_ from its beginning.
+    void norm_rows(std::span<const std::int32_t> rows);
+    void logits(std::span<const std::int32_t> rows, LogitsSink sink);
     // Products of the same rows x: [tokens, columns]; each result is [tokens, linear->weight.rows].
     struct Target {
         const Linear* linear;

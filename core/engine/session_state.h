@@ -1,0 +1,95 @@
+#pragma once
+
+// What a session consists of, shared by session.cpp and the scheduler.
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "core/engine/answer_builder.h"
+#include "core/engine/model_state.h"
+
+namespace headroom::engine {
+
+// Greedy decoding keeps its turn for so many tokens: long enough that the device is never idle in between, short enough for other sessions.
+inline constexpr std::size_t kGreedySteps = 32;
+
+struct Session::State {
+    State(std::shared_ptr<Model> of, std::unique_ptr<model::Sequence> empty) : model(std::move(of)), sequence(std::move(empty)) {}
+
+    [[nodiscard]] std::size_t context() const noexcept { return static_cast<std::size_t>(model->info().context); }
+
+    // Drops everything behind the first `count` tokens.
+    void keep(std::size_t count) noexcept {
+        tokens.resize(std::min(tokens.size(), count));
+        sequence->truncate(static_cast<std::int64_t>(tokens.size()));
+    }
+
+    // Of a prompt, how many tokens the session has read already, but at most all except one, whose logits are needed.
+    [[nodiscard]] std::size_t common(std::span<const TokenId> prompt) const noexcept {
+        const auto same = static_cast<std::size_t>(std::ranges::mismatch(tokens, prompt).in2 - prompt.begin());
+        return std::min(same, prompt.size() - 1);
+    }
+    // Drops everything else; returns common(prompt).
+    std::size_t keep_common(std::span<const TokenId> prompt) noexcept {
+        const std::size_t count = common(prompt);
+        keep(count);
+        return count;
+    }
+
+    [[nodiscard]] std::size_t max_tokens() const noexcept { return static_cast<std::size_t>(model->state_->runner->max_tokens()); }
+
+    // One step of at most max_tokens(), when the turn comes.
+    Result<> step(std::span<const TokenId> ids, std::span<const std::int32_t> rows, model::Runner::LogitsSink sink,
+                  const std::stop_token& stop) {
+        tokens.reserve(tokens.size() + ids.size());
+        const TurnLock::Turn turn(model->state_->turns, stop);
+        if (!turn) return fail(ErrorKind::cancelled, "The computation was cancelled");
+        if (auto read = model->state_->runner->run({.sequence = *sequence, .tokens = ids, .rows = rows}, sink, stop); !read) {
+            sequence->truncate(static_cast<std::int64_t>(tokens.size()));  // what failed may have been the sink
+            return read;
+        }
+        tokens.insert(tokens.end(), ids.begin(), ids.end());
+        return {};
+    }
+
+    // Reads the ids; the logits behind the last one are in `logits` then.
+    Result<> read(std::span<const TokenId> ids, const std::function<void(int done, int total)>& report, const std::stop_token& stop) {
+        const auto total = static_cast<int>(ids.size());
+        const std::size_t most = max_tokens();
+        const auto keep_logits = [&](std::int32_t, std::span<float> row) { logits.assign(row.begin(), row.end()); };
+        for (std::size_t begin = 0; begin < ids.size(); begin += most) {
+            const auto part = ids.subspan(begin, std::min(most, ids.size() - begin));
+            const auto last = static_cast<std::int32_t>(part.size() - 1);
+            const bool wanted = begin + part.size() == ids.size();
+            HR_CHECK(step(part, std::span(&last, wanted ? 1 : 0), keep_logits, stop));
+            if (report) report(static_cast<int>(begin + part.size()), total);
+        }
+        return {};
+    }
+
+    // Goes on greedily from the answer's last token, which has not been read, by at most `most` tokens; add: adds one to the answer and
+    // returns whether it goes on.
+    Result<> decode(const AnswerBuilder& answer, std::size_t most, FunctionRef<bool(TokenId id)> add, const std::stop_token& stop) {
+        tokens.reserve(tokens.size() + most);
+        const TurnLock::Turn turn(model->state_->turns, stop);
+        if (!turn) return fail(ErrorKind::cancelled, "The computation was cancelled");
+        const std::size_t first = answer.history().size() - 1;
+        const auto before = static_cast<std::size_t>(sequence->length());
+        auto done = model->state_->runner->decode_greedily(*sequence, answer.history().back(), static_cast<std::int64_t>(most), add, stop);
+        const auto read = answer.history().subspan(first, static_cast<std::size_t>(sequence->length()) - before);
+        tokens.insert(tokens.end(), read.begin(), read.end());
+        return done;
+    }
+
+    std::shared_ptr<Model> model;
+    std::unique_ptr<model::Sequence> sequence;
+    std::vector<TokenId> tokens;  // those in the sequence
+    std::vector<float> logits;    // [vocabulary]
+};
+
+}  // namespace headroom::engine
