@@ -341,9 +341,8 @@ struct TopArguments {
 };
 
 // hand_over: for experts that are not on the device: copies the rows and the choice to pinned host memory, then counts *counter up and
-// writes it to *flag (pinned host memory), which a host thread watches. With a table: where every chosen expert is on the device the rows
-// are not copied, and nobody has to wait for the answer: *awaited is the count of the last hand-over for which somebody has. The choices of
-// hand-over n then stand at host_chosen + n % ring * ring_stride, so that the host may fall behind by that many.
+// writes it to *flag (pinned host memory), which a host thread watches. With a table: where every chosen expert is on the device it does
+// nothing but count; *awaited is the count of the last hand-over that was none of these. The host sees a later count when one follows.
 struct HandOverArguments {
     const float* x;              // [tokens, width]
     const std::int32_t* chosen;  // [tokens, used]
@@ -356,8 +355,6 @@ struct HandOverArguments {
     std::uint32_t* flag;         // pinned
     const ExpertAddresses* table = nullptr;  // [experts] or null
     std::uint32_t* awaited = nullptr;        // on the device
-    std::uint32_t ring = 1;
-    std::uint32_t ring_stride = 0;
 };
 
 // await_host: ends when *flag (pinned host memory) is at least *counter (hand_over's counter or `awaited`): the host has answered it.

@@ -270,15 +270,17 @@ HR_KERNEL(hand_over, HandOverArguments, 1024) {
     __shared__ int missing;
     if (thread() == 0) missing = a.table == nullptr ? 1 : 0;
     sync();
-    const std::uint32_t count = *a.counter + 1;
-    std::int32_t* host_chosen = a.host_chosen + static_cast<std::int64_t>(count % a.ring) * a.ring_stride;
-    for (int i = thread(); i < a.tokens * a.used; i += threads()) {
-        const std::int32_t expert = a.chosen[i];
-        host_chosen[i] = expert;
-        if (a.table != nullptr && a.table[expert].gate == nullptr) missing = 1;
+    for (int i = thread(); i < a.tokens * a.used && a.table != nullptr; i += threads()) {
+        if (a.table[a.chosen[i]].gate == nullptr) missing = 1;
     }
     sync();
-    const std::int64_t values = missing != 0 ? static_cast<std::int64_t>(a.tokens) * a.width : 0;
+    // The host's memory is not touched in vain: behind copies over the bus that takes long.
+    if (missing == 0) {
+        if (thread() == 0) *a.counter += 1;
+        return;
+    }
+    for (int i = thread(); i < a.tokens * a.used; i += threads()) a.host_chosen[i] = a.chosen[i];
+    const std::int64_t values = static_cast<std::int64_t>(a.tokens) * a.width;
     if (a.width % 4 == 0) {
         for (std::int64_t i = thread(); i < values / 4; i += threads()) {
             reinterpret_cast<Four*>(a.host_x)[i] = reinterpret_cast<const Four*>(a.x)[i];
@@ -289,8 +291,9 @@ HR_KERNEL(hand_over, HandOverArguments, 1024) {
     fence_system();
     sync();
     if (thread() != 0) return;
+    const std::uint32_t count = *a.counter + 1;
     *a.counter = count;
-    if (missing != 0 && a.awaited != nullptr) *a.awaited = count;
+    if (a.awaited != nullptr) *a.awaited = count;
     *static_cast<volatile std::uint32_t*>(a.flag) = count;
     fence_system();
 }

@@ -125,6 +125,10 @@ Result<DevicePointer> Driver::host_device_pointer(void* host) {
 Result<> Driver::copy_to_device(DevicePointer to, const void* from, std::uint64_t bytes, StreamHandle stream) {
     return HR_GPU_CALL(copy_to_device, -1, to, from, bytes, stream);
 }
+Result<> Driver::copy_all_to_device(std::span<const HostPiece> pieces, StreamHandle stream) {
+    for (const HostPiece& piece : pieces) HR_CHECK(copy_to_device(piece.to, piece.from, piece.bytes, stream));
+    return {};
+}
 Result<> Driver::copy_to_host(void* to, DevicePointer from, std::uint64_t bytes, StreamHandle stream) {
     return HR_GPU_CALL(copy_to_host, -1, to, from, bytes, stream);
 }

@@ -46,6 +46,10 @@ public:
 
     // Makes the device current in this thread; its context is made at the first call and lives as long as the driver.
     [[nodiscard]] virtual Result<> make_current(int device) = 0;
+    // Gives the device's context back with everything that is left in it: this process holds nothing on the device then. Everything that was made
+    // there has to be gone, and no other thread may be at work with it; make_current makes a new one. Errors: unsupported (HIP, where the
+    // runtime keeps its own), those of the driver.
+    [[nodiscard]] virtual Result<> release_context(int device) = 0;
     [[nodiscard]] Result<> synchronize();                     // waits for all work of the current device
     [[nodiscard]] Result<MemoryInfo> memory_info();           // as the runtime sees it: see MemoryCounter for the driver's own figure
 
@@ -61,6 +65,14 @@ public:
 
     // Copies and fills, in stream order (null: the default stream). Copies from memory that is not pinned wait for the copy.
     [[nodiscard]] Result<> copy_to_device(DevicePointer to, const void* from, std::uint64_t bytes, StreamHandle stream = nullptr);
+    // Many copies from pinned memory, in any order among themselves: in one call where the driver has it, so that small ones leave no gaps. On
+    // failure some of them may have been enqueued.
+    struct HostPiece {
+        DevicePointer to = 0;
+        const void* from = nullptr;
+        std::uint64_t bytes = 0;
+    };
+    [[nodiscard]] virtual Result<> copy_all_to_device(std::span<const HostPiece> pieces, StreamHandle stream);
     [[nodiscard]] Result<> copy_to_host(void* to, DevicePointer from, std::uint64_t bytes, StreamHandle stream = nullptr);
     [[nodiscard]] Result<> copy_on_device(DevicePointer to, DevicePointer from, std::uint64_t bytes, StreamHandle stream = nullptr);
     [[nodiscard]] Result<> fill(DevicePointer to, std::uint8_t value, std::uint64_t bytes, StreamHandle stream = nullptr);
@@ -99,6 +111,8 @@ public:
     [[nodiscard]] Result<GraphHandle> end_capture(StreamHandle stream);
     [[nodiscard]] Result<GraphExecHandle> instantiate_graph(GraphHandle graph);
     [[nodiscard]] Result<> launch_graph(GraphExecHandle graph, StreamHandle stream);
+    // Takes what the device needs for the first launch there ahead, in stream order; where the driver has no such call the first launch does.
+    [[nodiscard]] virtual Result<> prepare_graph(GraphExecHandle, StreamHandle) { return {}; }
     [[nodiscard]] Result<> destroy_graph(GraphHandle graph);
     [[nodiscard]] Result<> destroy_graph_exec(GraphExecHandle graph);
 

@@ -1,5 +1,8 @@
 #include "core/model/kv_cache.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "core/base/bytes.h"
 
 namespace headroom::model {
@@ -47,6 +50,19 @@ Result<> KvCache::reserve(std::int64_t positions) try {
     return {};
 } catch (const std::bad_alloc&) {
     return fail(ErrorKind::out_of_memory, "There is not enough memory for the conversation's table of pages");
+}
+
+Result<> KvCache::set_layers(std::int64_t layers) {
+    KvShape shape = shape_;
+    shape.layers = layers;
+    KvCache other(shape);
+    const std::int64_t kept = std::min(layers, shape_.layers);
+    shape.layers = kept;
+    if (layers > 0) HR_CHECK(other.reserve(static_cast<std::int64_t>(pages_.size()) * cpu::kPagePositions));
+    for (std::size_t p = 0; kept > 0 && p < pages_.size(); ++p) std::memcpy(other.pages_[p].get(), pages_[p].get(), shape.page_bytes());
+    other.length_ = length_;
+    *this = std::move(other);
+    return {};
 }
 
 void KvCache::truncate(std::int64_t positions) noexcept {

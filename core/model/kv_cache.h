@@ -40,6 +40,12 @@ public:
     // Forgets what lies behind `positions` (<= length()) and gives pages that hold none of the rest back.
     void truncate(std::int64_t positions) noexcept;
 
+    // Makes it one for the first `layers` layers: what it holds of those that stay is kept, what is new holds anything. Error: out_of_memory;
+    // then it is what it was.
+    [[nodiscard]] Result<> set_layers(std::int64_t layers);
+    // One layer's part of a page: its K, then its V behind it, half floats.
+    [[nodiscard]] std::uint16_t* page(std::int64_t layer, std::size_t page) const noexcept { return layers_[static_cast<std::size_t>(layer)].k[page]; }
+
     // One layer's pages; valid until the next reserve or truncate.
     [[nodiscard]] cpu::KvView view(std::int64_t layer) const noexcept;
 

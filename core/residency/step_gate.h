@@ -30,6 +30,12 @@ public:
         StepGate& gate_;
     };
 
+    // Whether a change waits.
+    [[nodiscard]] bool change_waits() {
+        const std::scoped_lock lock(mutex_);
+        return waiting_ > 0;
+    }
+
 private:
     void enter_step() {
         std::unique_lock lock(mutex_);

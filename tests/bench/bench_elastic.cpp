@@ -2,12 +2,16 @@
 //   bench_elastic MODEL.gguf [give] [words] [curve]       parts; all where none is named
 //     give    20 times: 8 GiB back and again, while tokens are decoded: times, rates, and the longest step meanwhile
 //     words   2,000 greedy tokens with 20 changes, against the same without
-//     curve   decode speed with 100, 90, 75, 50, 25, 10 and 0 % of the experts on the card
+//     curve   decode speed with 100, 90, 75, 50, 25, 10 and 0 % of the experts on the card: of greedy words (which go round in circles with
+//             random weights, so that few experts are used) and of random ones
+//     park    everything given back in the middle of an answer, the context too, and taken again
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <string>
@@ -205,6 +209,41 @@ struct Bench {
         std::printf("2,000 words with 20 changes: %s\n", right == changed ? "the same" : "DIFFERENT");
     }
 
+    // Words that are read whatever the model says: every step waits for the host.
+    double random_speed(int count) {
+        const auto sequence = must(runner.create_sequence());
+        std::mt19937 random(9);
+        const auto read = [&](std::int32_t token) {
+            const model::Runner::Step step{.sequence = *sequence, .token = token};
+            must(static_cast<model::Runner&>(runner).run_together(std::span(&step, 1), [](auto, auto) {}));
+        };
+        for (int i = 0; i < 16; ++i) read(static_cast<std::int32_t>(random() % 100000));
+        const auto start = Clock::now();
+        for (int i = 0; i < count; ++i) read(static_cast<std::int32_t>(random() % 100000));
+        return count / ms_between(start, Clock::now()) * 1000;
+    }
+
+    void park() {
+        Speaker speaker(runner);
+        speaker.wait_for(500);
+        const auto free_before = free_now();
+        const auto parked = must(runner.resize(0, 0));
+        tell("parked", parked);
+        const auto reading = counter != nullptr ? must(counter->read()) : gpu::MemoryReading{};
+        std::printf("  free by the driver's counter: %.2f GiB more; this process holds %s there\n", gib(reading.free) - gib(free_before),
+                    reading.own ? fmt::format("{:.1f} MiB", static_cast<double>(*reading.own) / static_cast<double>(MiB)).c_str() : "nothing that the driver names");
+        const auto calm = Clock::now();
+        speaker.wait_for(20);
+        std::printf("  the answer goes on on the processor: step median %.1f ms\n", quantile(speaker.steps(calm, Clock::now()), 0.5));
+        const auto from = Clock::now();
+        const auto back = must(runner.resize(0, full));
+        const auto to = Clock::now();
+        speaker.wait_for(100);
+        tell("back", back);
+        std::printf("  longest step meanwhile %.0f ms\n", quantile(speaker.steps(from, to), 1));
+        runner.settle();
+    }
+
     void curve() {
         std::uint64_t experts = 0, base = 0;
         {
@@ -218,7 +257,7 @@ struct Bench {
             (void)answer(64, [](auto) {});
             const double cold = 64 / ms_between(start, Clock::now()) * 1000;
             // What is hot takes its place.
-            for (const auto begin = Clock::now(); ms_between(begin, Clock::now()) < 4000;) (void)answer(256, [](auto) {});
+            for (const auto begin = Clock::now(); ms_between(begin, Clock::now()) < 2000;) (void)random_speed(256);
             const auto usage = runner.usage(0);
             std::vector<double> steps;
             auto last = Clock::now();
@@ -229,8 +268,9 @@ struct Bench {
             });
             double sum = 0;
             for (const double step : steps) sum += step;
-            std::printf("%3d %%: %6.1f tok/s (first words %.1f), %lld of %lld experts, %.2f GiB held, hit rate %.3f, longest step %.1f ms\n", percent,
-                        static_cast<double>(steps.size()) / sum * 1000, cold, static_cast<long long>(usage.blocks_resident),
+            const double random_words = random_speed(256);
+            std::printf("%3d %%: random words %6.1f tok/s, greedy %6.1f (first words %.1f), %lld of %lld experts, %.2f GiB held, hit rate %.3f, longest step %.1f ms\n", percent,
+                        random_words, static_cast<double>(steps.size()) / sum * 1000, cold, static_cast<long long>(usage.blocks_resident),
                         static_cast<long long>(usage.blocks_total), gib(usage.held_bytes()), usage.hit_rate, quantile(steps, 1));
         }
         (void)must(runner.resize(0, full));
@@ -266,9 +306,10 @@ int main(int argc, char** argv) {
     std::printf("placed in %.2f s", ms_between(start, Clock::now()) / 1000);
     runner->settle();
     std::printf(", registered after %.2f s; %.2f GiB held\n", ms_between(start, Clock::now()) / 1000, gib(runner->usage(0).held_bytes()));
-    const auto counter = gpu::MemoryCounter::open(device, {});
+    const std::unique_ptr<gpu::MemoryCounter> counter = gpu::MemoryCounter::open(device, {});
     Bench bench{.driver = *driver, .counter = counter.get(), .runner = *runner, .full = runner->usage(0).held_bytes()};
     if (wanted("give")) bench.give();
     if (wanted("words")) bench.words();
+    if (wanted("park")) bench.park();
     if (wanted("curve")) bench.curve();
 }

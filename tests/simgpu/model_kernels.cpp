@@ -155,9 +155,10 @@ void run(std::string_view, const HandOverArguments& a) {
     const std::int32_t choices = a.tokens * a.used;
     const std::uint32_t count = ++*a.counter;
     const bool missing = !a.table || std::any_of(a.chosen, a.chosen + choices, [&](std::int32_t expert) { return !a.table[expert].gate; });
-    if (missing) std::copy_n(a.x, std::int64_t(a.tokens) * a.width, a.host_x);
-    std::copy_n(a.chosen, choices, a.host_chosen + std::size_t(count % a.ring) * a.ring_stride);
-    if (missing && a.awaited) *a.awaited = count;
+    if (!missing) return;
+    std::copy_n(a.x, std::int64_t(a.tokens) * a.width, a.host_x);
+    std::copy_n(a.chosen, choices, a.host_chosen);
+    if (a.awaited) *a.awaited = count;
     std::atomic_ref(*a.flag).store(count, std::memory_order_release);
 }
 

@@ -44,6 +44,8 @@ Result<std::unique_ptr<Driver>> CudaDriver::load(const SearchPath& path) {
     lookup.need(own.set_current, "cuCtxSetCurrent");
     lookup.need(own.error_name, "cuGetErrorName");
     own.launch_with = library.function<decltype(own.launch_with)>("cuLaunchKernelEx");
+    own.upload_graph = library.function<decltype(own.upload_graph)>("cuGraphUpload");
+    own.copy_batch = library.function<decltype(own.copy_batch)>("cuMemcpyBatchAsync");  // from CUDA 12.8 on
     lookup.need(own.set_function_attribute, "cuFuncSetAttribute");
     HR_CHECK(lookup.all_found());
     std::unique_ptr<CudaDriver> driver(new CudaDriver(std::move(loaded), own));
@@ -117,6 +119,44 @@ Result<> CudaDriver::make_current(int device) {
         context = kept;
     }
     return check("cuCtxSetCurrent", own_.set_current(context), device);
+}
+
+Result<> CudaDriver::release_context(int device) {
+    const std::scoped_lock lock(mutex_);
+    Context& kept = contexts_[static_cast<std::size_t>(device)];
+    if (!kept) return {};
+    HR_CHECK(check("cuCtxSetCurrent", own_.set_current(nullptr), device));
+    HR_CHECK(check("cuDevicePrimaryCtxRelease", own_.release_context(device), device));
+    kept = nullptr;
+    return {};
+}
+
+Result<> CudaDriver::prepare_graph(GraphExecHandle graph, StreamHandle stream) {
+    return own_.upload_graph == nullptr ? Result<>{} : check("cuGraphUpload", own_.upload_graph(graph, stream));
+}
+
+// CUmemcpyAttributes of cuda.h.
+struct CudaDriver::CopyAttributes {
+    int source_access_order;  // 1: as the stream's order says
+    int source_location[2], target_location[2];
+    unsigned flags;
+};
+
+Result<> CudaDriver::copy_all_to_device(std::span<const HostPiece> pieces, StreamHandle stream) {
+    if (pieces.size() < 2 || own_.copy_batch == nullptr || !batches_.load(std::memory_order_relaxed)) return Driver::copy_all_to_device(pieces, stream);
+    std::vector<DevicePointer> to, from;
+    std::vector<std::size_t> bytes;
+    for (const HostPiece& piece : pieces) {
+        to.push_back(piece.to);
+        from.push_back(reinterpret_cast<DevicePointer>(piece.from));
+        bytes.push_back(piece.bytes);
+    }
+    CopyAttributes attributes{.source_access_order = 1, .source_location = {}, .target_location = {}, .flags = 0};
+    static_assert(sizeof(CopyAttributes) == 24);
+    std::size_t first = 0, failed = 0;
+    if (own_.copy_batch(to.data(), from.data(), bytes.data(), pieces.size(), &attributes, &first, 1, &failed, stream) == abi::success) return {};
+    batches_.store(false, std::memory_order_relaxed);  // one by one the driver says what is wrong, if anything is
+    return Driver::copy_all_to_device(pieces, stream);
 }
 
 // CUlaunchAttribute and CUlaunchConfig of cuda.h.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <mutex>
 
 #include "core/gpu/driver.h"
@@ -15,6 +16,9 @@ public:
     ~CudaDriver() override;
 
     [[nodiscard]] Result<> make_current(int device) override;
+    [[nodiscard]] Result<> release_context(int device) override;
+    [[nodiscard]] Result<> prepare_graph(GraphExecHandle graph, StreamHandle stream) override;
+    [[nodiscard]] Result<> copy_all_to_device(std::span<const HostPiece> pieces, StreamHandle stream) override;
     [[nodiscard]] Result<> launch_overlapping(FunctionHandle function, Grid grid, Grid block, unsigned shared_bytes, StreamHandle stream,
                                               void** parameters) override;
     [[nodiscard]] Result<> allow_shared_memory(FunctionHandle function, unsigned bytes) override;
@@ -23,6 +27,7 @@ private:
     using Context = struct ContextObject*;
     struct LaunchAttribute;
     struct LaunchConfiguration;
+    struct CopyAttributes;
     struct Own {  // what HIP does not have, or has in another form
         int (*device_get)(int* device, int ordinal) = nullptr;
         int (*device_uuid)(unsigned char* bytes, int device) = nullptr;
@@ -33,6 +38,9 @@ private:
         int (*set_current)(Context context) = nullptr;
         int (*error_name)(int code, const char** name) = nullptr;
         int (*launch_with)(const LaunchConfiguration* configuration, FunctionHandle function, void** parameters, void** extra) = nullptr;
+        int (*upload_graph)(GraphExecHandle graph, StreamHandle stream) = nullptr;  // optional
+        int (*copy_batch)(DevicePointer* to, DevicePointer* from, std::size_t* bytes, std::size_t count, CopyAttributes* attributes,
+                          std::size_t* first_of_attributes, std::size_t attribute_count, std::size_t* failed, StreamHandle stream) = nullptr;  // the same
         int (*set_function_attribute)(FunctionHandle function, int attribute, int value) = nullptr;
     };
 
@@ -42,6 +50,7 @@ private:
 
     Own own_;
     std::shared_ptr<Nvml> nvml_;     // kept started, because starting it takes longer than all it is asked for; may be null
+    std::atomic<bool> batches_{true};  // copy_batch works
     std::mutex mutex_;
     std::vector<Context> contexts_;  // by device; null until make_current; guarded by mutex_
 };

@@ -110,6 +110,10 @@ Result<> HipDriver::make_current(int device) {
     return check("hipSetDevice", own_.set_device(device), device);
 }
 
+Result<> HipDriver::release_context(int device) {
+    return fail(ErrorKind::unsupported, "The HIP runtime keeps its own share of hip:{} until the program ends", device);
+}
+
 Result<> HipDriver::allow_shared_memory(FunctionHandle, unsigned) { return {}; }
 
 }  // namespace headroom::gpu

@@ -10,6 +10,7 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<Driver>> load(const SearchPath& path);
 
     [[nodiscard]] Result<> make_current(int device) override;
+    [[nodiscard]] Result<> release_context(int device) override;
     [[nodiscard]] Result<> allow_shared_memory(FunctionHandle function, unsigned bytes) override;
 
 private:

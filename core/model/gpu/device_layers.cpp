@@ -3,8 +3,7 @@
 namespace headroom::model {
 namespace {
 
-// Pieces that will lie behind one another in one allocation: first all are named, then the memory is made and they are copied, and the
-// pointers that were handed in are set.
+// Tensors that will lie behind one another: first all are named, then they get addresses, and the pointers that were handed in are set.
 class Pieces {
 public:
     void add(kernels::Matrix& target, const cpu::Matrix& matrix) {
@@ -20,26 +19,23 @@ public:
         add(target.bias, linear.bias, linear.weight.rows);
     }
     void add(const void** target, const void* from, std::int64_t bytes) {
-        pieces_.push_back({target, from, static_cast<std::uint64_t>(bytes), total_});
+        targets_.push_back(target);
+        pieces_.push_back({from, static_cast<std::uint64_t>(bytes), total_});
         total_ += (static_cast<std::uint64_t>(bytes) + 255) / 256 * 256;
     }
-    [[nodiscard]] Result<gpu::Buffer> upload(gpu::Driver& driver, Uploader& uploader) const {
-        HR_TRY(gpu::Buffer memory, gpu::Buffer::create(driver, total_));
-        for (const Piece& piece : pieces_) {
-            HR_CHECK(uploader.copy(memory.address() + piece.offset, piece.from, piece.bytes));
-            *piece.target = memory.as<void>(piece.offset);
+    [[nodiscard]] Result<DevicePieces> place(const DeviceMemory& memory) {
+        DevicePieces placed;
+        HR_TRY(placed.memory, residency::Region::create(memory.driver, memory.pool, memory.verdict, total_));
+        for (std::size_t i = 0; i < pieces_.size(); ++i) {
+            *targets_[i] = reinterpret_cast<const void*>(placed.memory.address() + pieces_[i].offset);
         }
-        return memory;
+        placed.pieces = std::move(pieces_);
+        return placed;
     }
 
 private:
-    struct Piece {
-        const void** target;
-        const void* from;
-        std::uint64_t bytes;
-        std::uint64_t offset;
-    };
-    std::vector<Piece> pieces_;
+    std::vector<const void**> targets_;
+    std::vector<DevicePieces::Piece> pieces_;
     std::uint64_t total_ = 0;
 };
 
@@ -54,8 +50,8 @@ void add_mixture(Pieces& pieces, DeviceMixture& mixture, const MixtureFeedForwar
                      .width = static_cast<std::int32_t>(block.gate.cols), .hidden = static_cast<std::int32_t>(block.gate.rows)};
 }
 
-Result<DeviceLayer> upload_layer(gpu::Driver& driver, Uploader& uploader, const Layer& layer, std::int64_t head_dim, std::size_t number) {
-    DeviceLayer result;
+// result: stays where it is, because its pointers are set.
+Result<> describe_layer(const DeviceMemory& memory, const Layer& layer, std::int64_t head_dim, std::size_t number, DeviceLayer& result) {
     const Attention& attention = layer.attention;
     const std::int64_t width = attention.q.weight.cols;
     Pieces pieces;
@@ -80,29 +76,36 @@ Result<DeviceLayer> upload_layer(gpu::Driver& driver, Uploader& uploader, const 
         target.layer = number;
         add_mixture(pieces, target, block);
     }
-    HR_TRY(result.memory, pieces.upload(driver, uploader));
-    return result;
+    HR_TRY(result.memory, pieces.place(memory));
+    return {};
 }
 
 }  // namespace
 
-Result<DeviceWeights> upload_weights(gpu::Driver& driver, Uploader& uploader, const Transformer& transformer, const DevicePart& part) {
+Result<> DevicePieces::load(Copy copy) {
+    HR_CHECK(memory.back());
+    for (const Piece& piece : pieces) HR_CHECK(copy(memory.address() + piece.offset, piece.from, piece.bytes));
+    return {};
+}
+
+Result<DeviceWeights> describe_weights(const DeviceMemory& memory, const Transformer& transformer, const DevicePart& part) {
     DeviceWeights weights;
     const bool tied = transformer.output.data == transformer.embedding.data;
-    Pieces ends;
-    if (part.embedding) ends.add(weights.embedding, transformer.embedding);
+    Pieces embedding, output;
+    if (part.embedding || (part.output && tied)) embedding.add(weights.embedding, transformer.embedding);
     if (part.output) {
-        ends.add(weights.output_norm, transformer.output_norm, transformer.hyperparameters.embedding);
-        if (!tied || !part.embedding) ends.add(weights.output, transformer.output);
+        output.add(weights.output_norm, transformer.output_norm, transformer.hyperparameters.embedding);
+        if (!tied) output.add(weights.output, transformer.output);
     }
-    HR_TRY(weights.ends, ends.upload(driver, uploader));
-    if (part.output && tied && part.embedding) weights.output = weights.embedding;
-    for (std::int64_t i = part.first; i < part.last; ++i) {
-        HR_TRY(DeviceLayer layer, upload_layer(driver, uploader, transformer.layers[static_cast<std::size_t>(i)],
-                                               transformer.hyperparameters.head_dim, static_cast<std::size_t>(i - part.first)));
-        weights.layers.push_back(std::move(layer));
+    HR_TRY(weights.embedding_memory, embedding.place(memory));
+    HR_TRY(weights.output_memory, output.place(memory));
+    if (part.output && tied) weights.output = weights.embedding;
+    if (!part.embedding) weights.embedding = {};
+    weights.layers.resize(static_cast<std::size_t>(part.last - part.first));
+    for (std::size_t i = 0; i < weights.layers.size(); ++i) {
+        HR_CHECK(describe_layer(memory, transformer.layers[static_cast<std::size_t>(part.first) + i], transformer.hyperparameters.head_dim, i,
+                                weights.layers[i]));
     }
-    HR_CHECK(uploader.finish());
     return weights;
 }
 

@@ -4,14 +4,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <variant>
 #include <vector>
 
+#include "core/base/thread_pool.h"
 #include "core/compute/gpu/ops.h"
-#include "core/gpu/resources.h"
 #include "core/model/gpu/placement.h"
-#include "core/model/gpu/upload.h"
 #include "core/model/transformer.h"
+#include "core/residency/region.h"
 
 namespace headroom::model {
 
@@ -33,6 +34,21 @@ struct DeviceMixture {
     const MixtureFeedForward* in_file = nullptr;
 };
 
+// Tensors that come and go together: their addresses, and where they come from.
+struct DevicePieces {
+    struct Piece {
+        const void* from;
+        std::uint64_t bytes;
+        std::uint64_t offset;
+    };
+    residency::Region memory;
+    std::vector<Piece> pieces;
+
+    using Copy = FunctionRef<Result<>(gpu::DevicePointer to, const void* from, std::uint64_t bytes)>;
+    // Puts memory behind the addresses and copies everything there; when the copies have arrived is the caller's affair.
+    [[nodiscard]] Result<> load(Copy copy);
+};
+
 struct DeviceLayer {
     const float* attention_norm = nullptr;
     DeviceLinear q, k, v, out;
@@ -42,18 +58,27 @@ struct DeviceLayer {
     const float* feed_forward_norm = nullptr;
     std::variant<DeviceDense, DeviceMixture> feed_forward;
 
-    gpu::Buffer memory;   // everything but experts
+    DevicePieces memory;  // everything but experts
 };
 
 struct DeviceWeights {
     std::vector<DeviceLayer> layers;
-    kernels::Matrix embedding{};        // data null: not here
+    kernels::Matrix embedding{};        // data null: not of this part
     const float* output_norm = nullptr;
-    kernels::Matrix output{};           // data null: not here
-    gpu::Buffer ends;                   // what embedding, output_norm and output point into
+    kernels::Matrix output{};           // data null: not of this part
+    DevicePieces embedding_memory;      // needed where layer 0 is on the device, and by the output if that is the same matrix
+    DevicePieces output_memory;
 };
 
-// Allocates and copies what the part names, but no experts (expert_residency.h). The transformer must outlive the result. Errors: out_of_memory, device, cancelled.
-[[nodiscard]] Result<DeviceWeights> upload_weights(gpu::Driver& driver, Uploader& uploader, const Transformer& transformer, const DevicePart& part);
+// Where device memory comes from. pool null: plain allocations.
+struct DeviceMemory {
+    gpu::Driver& driver;
+    vmm::SegmentPool* pool = nullptr;
+    const vmm::Verdict* verdict = nullptr;
+};
+
+// Gives what the part names its addresses, experts excepted (expert_residency.h); nothing is copied yet. The transformer must outlive the
+// result. Errors: out_of_memory, device.
+[[nodiscard]] Result<DeviceWeights> describe_weights(const DeviceMemory& memory, const Transformer& transformer, const DevicePart& part);
 
 }  // namespace headroom::model

@@ -95,7 +95,7 @@ void ExpertResidency::give(std::uint64_t bytes, ResizeReport& report) {
     }
     {
         const Timer timer(report.waiting_ms);
-        if (fence) fence = await_event(fence_.get());
+        if (fence) fence = residency::await_event(driver_, fence_.get());
     }
     if (!fence) {  // what left the table stays mapped: steps may still read it
         note(report, fence.error());
@@ -121,18 +121,15 @@ Result<> ExpertResidency::copy_piece(std::span<const std::pair<Block, residency:
             if (!store_->usable(slot)) continue;
             store_->place(block, slot);
             piece.blocks.push_back(block);
-            HR_CHECK(copy_block(block, store_->slot_address(slot), piece.blocks.size() % streams_.size()));
+            HR_CHECK(copy_block(block, store_->slot_address(slot), piece.blocks.size() % residency::Copier::kStreams));
             report.bytes_copied += store_->block_bytes(block);
         }
-        for (std::size_t i = 0; i < streams_.size(); ++i) {
-            HR_TRY(piece.copied[i], gpu::make_event(driver_));
-            HR_CHECK(driver_.record_event(piece.copied[i].get(), streams_[i].get()));
-        }
+        HR_TRY(piece.copied, copier_.mark());
         return {};
     };
     const auto copied = copy_all();
     if (copied) return {};
-    for (const gpu::Stream& stream : streams_) (void)driver_.synchronize_stream(stream.get());
+    (void)copier_.await_all();
     for (const Block block : piece.blocks) store_->remove(block);
     return copied;
 }
@@ -170,7 +167,7 @@ Result<> ExpertResidency::publish(const Piece& piece) {
     return {};
 }
 
-void ExpertResidency::take(std::uint64_t room, ResizeReport& report, const std::stop_token& superseded) {
+void ExpertResidency::take(std::uint64_t room, ResizeReport& report, const std::function<bool()>& superseded) {
     read_heat();
     const std::vector<Block> all = missing_hottest_first();
     std::span<const Block> wanted = all;
@@ -178,14 +175,14 @@ void ExpertResidency::take(std::uint64_t room, ResizeReport& report, const std::
     bool more = true, failed = false;
     while (more || !pieces.empty()) {
         while (more && pieces.size() < kPiecesAtOnce) {
-            report.superseded = superseded.stop_requested();
+            report.superseded = superseded();
             more = !report.superseded && begin_piece(wanted, room, pieces, report);
         }
         if (pieces.empty()) break;
         const Piece& piece = pieces.front();
         const auto arrive = [&]() -> Result<> {
             const Timer timer(report.moving_ms);
-            for (const gpu::Event& event : piece.copied) HR_CHECK(await_event(event.get()));
+            HR_CHECK(copier_.await(piece.copied));
             return publish(piece);
         };
         if (const auto arrived = arrive(); !arrived) {
@@ -198,9 +195,7 @@ void ExpertResidency::take(std::uint64_t room, ResizeReport& report, const std::
     }
     if (failed || !report.limited_by.empty()) {
         // Nothing is on its way into a shelf that stayed empty.
-        for (const gpu::Stream& stream : streams_) {
-            if (!driver_.synchronize_stream(stream.get())) return count();
-        }
+        if (!copier_.await_all()) return count();
         release_empty(report);
     }
     count();
@@ -241,7 +236,7 @@ void ExpertResidency::adapt(ResizeReport& report) {
         renew_snapshot();
         fence = record_fence();
     }
-    if (fence) fence = await_event(fence_.get());
+    if (fence) fence = residency::await_event(driver_, fence_.get());
     if (!fence) {  // they are where they were
         note(report, fence.error());
         if (const auto again = publish(outgoing); !again) note(report, again.error());
@@ -255,12 +250,12 @@ void ExpertResidency::adapt(ResizeReport& report) {
     Piece piece;
     const auto arrive = [&]() -> Result<> {
         HR_CHECK(copy_piece(coming, piece, report));
-        for (const gpu::Event& event : piece.copied) HR_CHECK(await_event(event.get()));
+        HR_CHECK(copier_.await(piece.copied));
         return publish(piece);
     };
     if (const auto arrived = arrive(); !arrived) {
         note(report, arrived.error());
-        for (const gpu::Stream& stream : streams_) (void)driver_.synchronize_stream(stream.get());
+        (void)copier_.await_all();
         for (const Block block : piece.blocks) store_->remove(block);
     }
     count();

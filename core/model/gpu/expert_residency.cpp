@@ -1,23 +1,17 @@
 #include "core/model/gpu/expert_residency.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstring>
 #include <numeric>
-#include <thread>
 
-#include "core/base/bytes.h"
 
 namespace headroom::model {
 namespace {
 
 using residency::Block;
 
-constexpr std::uint64_t kStagingBytes = 8 * MiB;
 // So many choices for each expert of the model and the past counts a third: some 500 tokens of a model that uses 8 of 128 experts.
 constexpr double kMemory = 32;
-constexpr auto kPoll = std::chrono::microseconds(50);
 
 std::uint64_t matrix_bytes(const cpu::Matrix& matrix) noexcept { return static_cast<std::uint64_t>(matrix.rows * matrix.row_bytes); }
 
@@ -94,16 +88,7 @@ Result<> ExpertResidency::make_streams() {
     HR_TRY(counts_here_, gpu::PinnedBuffer::create(driver_, counts_.bytes()));
     HR_CHECK(driver_.fill(counts_.address(), 0, counts_.bytes(), environment_.steps));
     HR_TRY(fence_, gpu::make_event(driver_));
-    for (gpu::Stream& stream : streams_) {
-        HR_TRY(stream, gpu::make_stream(driver_));
-    }
     return {};
-}
-
-ExpertResidency::~ExpertResidency() {
-    for (const gpu::Stream& stream : streams_) {
-        if (stream) (void)driver_.synchronize_stream(stream.get());
-    }
 }
 
 std::vector<Block> ExpertResidency::missing_hottest_first() const {
@@ -117,8 +102,8 @@ std::vector<Block> ExpertResidency::missing_hottest_first() const {
 
 void ExpertResidency::read_heat() {
     // Steps may be counting meanwhile: what they add now is seen next time.
-    if (!driver_.copy_to_host(counts_here_.as<>(), counts_.address(), counts_.bytes(), streams_[0].get()) ||
-        !driver_.synchronize_stream(streams_[0].get())) {
+    if (!driver_.copy_to_host(counts_here_.as<>(), counts_.address(), counts_.bytes(), copier_.stream(0)) ||
+        !driver_.synchronize_stream(copier_.stream(0))) {
         return;  // the heat that is known will do
     }
     const auto* counts = counts_here_.as<std::int32_t>();
@@ -177,68 +162,27 @@ Result<> ExpertResidency::record_fence() {
     return driver_.synchronize_stream(environment_.steps);
 }
 
-// Without the driver's own waiting, which would take a core from those who compute experts.
-Result<> ExpertResidency::await_event(gpu::EventHandle event) {
-    for (;;) {
-        HR_TRY(const bool done, driver_.event_done(event));
-        if (done) return {};
-        std::this_thread::sleep_for(kPoll);
-    }
-}
-
-Result<> ExpertResidency::copy_staged(gpu::DevicePointer to, const std::uint8_t* from, std::uint64_t bytes, std::size_t stream) {
-    while (bytes > 0) {
-        Staging& staging = staging_[next_staging_];
-        if (staging.memory.bytes() == 0) {
-            HR_TRY(staging.memory, gpu::PinnedBuffer::create(driver_, kStagingBytes));
-            HR_TRY(staging.copied, gpu::make_event(driver_));
-        }
-        if (staging.used) HR_CHECK(await_event(staging.copied.get()));
-        staging.used = false;
-        const std::uint64_t count = std::min(bytes, kStagingBytes);
-        std::memcpy(staging.memory.as<>(), from, count);
-        HR_CHECK(driver_.copy_to_device(to, staging.memory.as<>(), count, streams_[stream].get()));
-        staging.used = true;
-        HR_CHECK(driver_.record_event(staging.copied.get(), streams_[stream].get()));
-        next_staging_ = (next_staging_ + 1) % staging_.size();
-        to += count;
-        from += count;
-        bytes -= count;
-    }
-    return {};
-}
-
 Result<> ExpertResidency::copy_block(Block block, gpu::DevicePointer to, std::size_t stream) {
     const Source& source = source_[block];
     for (std::size_t m = 0; m < 3; ++m) {
-        const std::uint8_t* from = source.from[m];
-        for (std::uint64_t left = source.bytes[m]; left > 0;) {
-            std::uint64_t count = pinned_.covered(from, left);
-            if (count > 0) {
-                HR_CHECK(driver_.copy_to_device(to, from, count, streams_[stream].get()));
-            } else {
-                count = left;
-                HR_CHECK(copy_staged(to, from, count, stream));
-            }
-            to += count;
-            from += count;
-            left -= count;
-        }
+        HR_CHECK(copier_.copy(to, source.from[m], source.bytes[m], stream));
+        to += source.bytes[m];
     }
     return {};
 }
 
-void ExpertResidency::pin(const std::stop_token& stop) {
+std::vector<std::span<const std::byte>> ExpertResidency::spans() const {
     std::vector<std::span<const std::byte>> spans;
     for (const Source& source : source_) {
         for (std::size_t m = 0; m < 3; ++m) spans.push_back(std::as_bytes(std::span(source.from[m], source.bytes[m])));
     }
-    pinned_.register_all(spans, stop);
+    return spans;
 }
 
-void ExpertResidency::count() noexcept {
-    held_.store(environment_.pool != nullptr ? environment_.pool->total_bytes() : store_->mapped_bytes(), std::memory_order_relaxed);
+void ExpertResidency::count() {
+    mapped_.store(store_->mapped_bytes(), std::memory_order_relaxed);
     resident_.store(std::ranges::count(published_, 1), std::memory_order_relaxed);
+    if (environment_.changed) environment_.changed();
 }
 
 }  // namespace headroom::model

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -21,7 +22,7 @@
 #include "core/model/gpu/upload.h"
 #include "core/model/transformer.h"
 #include "core/residency/block_store.h"
-#include "core/residency/pinned_spans.h"
+#include "core/residency/copier.h"
 #include "core/residency/resize_report.h"
 #include "core/residency/step_gate.h"
 
@@ -41,13 +42,14 @@ public:
         gpu::StreamHandle steps;             // the stream of the steps
         const Transformer& transformer;
         const DevicePart& part;
+        residency::Copier& copier;           // of changes
+        std::function<void()> changed;       // called by changes, whenever what is held or resident has changed
         vmm::SegmentPool* pool = nullptr;    // null: experts stay where they are placed, in plain allocations
         const vmm::Verdict* verdict = nullptr;
     };
     // Copies experts into `room` bytes (plain: those that the part names), and publishes them. The environment's objects must outlive it.
     // The device is current; so it has to be for all that is not const. Errors: those of the driver, cancelled.
     [[nodiscard]] static Result<std::unique_ptr<ExpertResidency>> create(const Environment& environment, std::uint64_t room, Uploader& uploader);
-    ~ExpertResidency();
 
     // For steps, with the gate.
     [[nodiscard]] const std::shared_ptr<const Here>& here() const noexcept { return here_; }
@@ -61,15 +63,15 @@ public:
     // Gives shelves of at least `bytes` back to the driver, or all there are.
     void give(std::uint64_t bytes, residency::ResizeReport& report);
     // Copies missing experts, the hottest first, into free slots and up to `room` bytes of new segments.
-    void take(std::uint64_t room, residency::ResizeReport& report, const std::stop_token& superseded);
+    void take(std::uint64_t room, residency::ResizeReport& report, const std::function<bool()>& superseded);
     // Lets hot experts that are missing take the slots of cold ones: a few at a time, so that steps hardly notice.
     void adapt(residency::ResizeReport& report);
-    // Registers the experts in the mapped file for copies at bus speed.
-    void pin(const std::stop_token& stop);
+    // The experts in the mapped file.
+    [[nodiscard]] std::vector<std::span<const std::byte>> spans() const;
 
     // Any thread.
-    [[nodiscard]] std::uint64_t held_bytes() const noexcept { return held_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t full_bytes() const noexcept { return store_->full_bytes(); }
+    [[nodiscard]] std::uint64_t mapped_bytes() const noexcept { return mapped_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::int64_t resident() const noexcept { return resident_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::int64_t total() const noexcept { return static_cast<std::int64_t>(source_.size()); }
     // Of the experts that were chosen lately: how many were on the device when that was last looked at.
@@ -87,10 +89,10 @@ private:
     };
     struct Piece {
         std::vector<residency::Block> blocks;
-        std::array<gpu::Event, 2> copied;
+        residency::Copier::Mark copied;
     };
 
-    explicit ExpertResidency(const Environment& environment) : environment_(environment), driver_(environment.driver), pinned_(environment.driver) {}
+    explicit ExpertResidency(const Environment& environment) : environment_(environment), driver_(environment.driver), copier_(environment.copier) {}
     [[nodiscard]] Result<> make_streams();
     [[nodiscard]] std::vector<residency::Block> missing_hottest_first() const;
     // Takes up what was chosen since the last look.
@@ -101,19 +103,18 @@ private:
     void renew_snapshot();
     // Waits for all steps that were enqueued before the gate was left. with_gate: records; then, without it, await_fence.
     [[nodiscard]] Result<> record_fence();
-    [[nodiscard]] Result<> await_event(gpu::EventHandle event);
     // The changes of a plan to the table, with the gate.
     [[nodiscard]] Result<> unpublish(const residency::BlockStore::Leaving& leaving, residency::ResizeReport& report);
     [[nodiscard]] Result<> copy_block(residency::Block block, gpu::DevicePointer to, std::size_t stream);
-    [[nodiscard]] Result<> copy_staged(gpu::DevicePointer to, const std::uint8_t* from, std::uint64_t bytes, std::size_t stream);
     // Enqueues the copies of one piece into slots, mapping shelves. False: nothing more is to come.
     [[nodiscard]] bool begin_piece(std::span<const residency::Block>& wanted, std::uint64_t& room, std::deque<Piece>& pieces, residency::ResizeReport& report);
     [[nodiscard]] Result<> publish(const Piece& piece);
     void release_empty(residency::ResizeReport& report);
-    void count() noexcept;
+    void count();
 
     Environment environment_;
     gpu::Driver& driver_;
+    residency::Copier& copier_;
     std::vector<Source> source_;               // [blocks]
     std::vector<std::size_t> first_block_;     // [layers of the part + 1]
     std::vector<std::uint32_t> rank_;          // [blocks]: among equally hot ones: the same expert of every layer, then the next
@@ -130,11 +131,7 @@ private:
     std::array<Staging, 4> tables_;            // images of the table, on their way
     std::size_t next_table_ = 0;
     gpu::Event fence_;
-    std::array<gpu::Stream, 2> streams_;       // of copies: one is prepared while another runs
-    std::array<Staging, 4> staging_;           // for what is not registered
-    std::size_t next_staging_ = 0;
-    residency::PinnedSpans pinned_;
-    std::atomic<std::uint64_t> held_{0};
+    std::atomic<std::uint64_t> mapped_{0};
     std::atomic<std::int64_t> resident_{0};
 };
 

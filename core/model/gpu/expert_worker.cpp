@@ -1,10 +1,7 @@
 #include "core/model/gpu/expert_worker.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
-
-#include "core/model/gpu/scratch.h"
 
 namespace headroom::model {
 namespace {
@@ -24,8 +21,6 @@ Result<HandOverMemory> HandOverMemory::create(gpu::Driver& driver, std::int64_t 
     const auto bytes = [](std::int64_t count) { return static_cast<std::uint64_t>(count) * 4; };
     HR_TRY(memory.x, gpu::PinnedBuffer::create(driver, bytes(tokens * width)));
     HR_TRY(memory.chosen, gpu::PinnedBuffer::create(driver, bytes(tokens * used)));
-    memory.ring_stride = static_cast<std::uint32_t>(kLogitRows * used);
-    HR_TRY(memory.ring, gpu::PinnedBuffer::create(driver, bytes(kHandOverRing * memory.ring_stride)));
     HR_TRY(memory.outputs, gpu::PinnedBuffer::create(driver, bytes(tokens * used * width)));
     HR_TRY(memory.flags, gpu::PinnedBuffer::create(driver, 2 * kReplyOffset));
     std::memset(memory.flags.as<>(), 0, memory.flags.bytes());
@@ -58,12 +53,7 @@ ExpertWorker::~ExpertWorker() {
 
 void ExpertWorker::await(std::span<const Layer> layers, std::int64_t tokens, std::shared_ptr<const ExpertResidency::Here> here) {
     {
-        std::unique_lock lock(mutex_);
-        while (!stop_ && jobs_.size() + layers.size() > kHandOverRing / 2) {
-            lock.unlock();
-            std::this_thread::sleep_for(std::chrono::microseconds(20));
-            lock.lock();
-        }
+        const std::scoped_lock lock(mutex_);
         for (const Layer& layer : layers) jobs_.push_back({.layer = layer, .tokens = tokens, .here = here});
     }
     changed_.notify_one();
@@ -96,16 +86,17 @@ void ExpertWorker::work() {
             jobs_.pop_front();
         }
         // The device is at most some layers away: spinning costs less than any sleep. A long wait (a step behind another) yields.
-        for (int spins = 0; flag(memory_, 0).load(std::memory_order_acquire) < number; ++spins) {
+        const auto behind = [number](std::uint32_t count) { return static_cast<std::int32_t>(count - number) >= 0; };  // they wrap
+        std::uint32_t reached = flag(memory_, 0).load(std::memory_order_acquire);
+        for (int spins = 0; !behind(reached) && !behind(passed_.load(std::memory_order_acquire)); ++spins) {
             if (stop_.load(std::memory_order_relaxed)) return;
             if (spins > 4096) std::this_thread::yield();
+            reached = flag(memory_, 0).load(std::memory_order_acquire);
         }
+        if (reached != number) continue;  // the device went on: nothing was missing
         const kernels::ExpertShape& shape = job.layer.mixture->shape;
         const auto here = std::span<const std::uint8_t>(job.here->experts).subspan(job.layer.first_block, static_cast<std::size_t>(shape.experts));
-        const std::int32_t* chosen = memory_.ring.as<std::int32_t>() + static_cast<std::size_t>(number % kHandOverRing) * memory_.ring_stride;
-        // With nothing missing the device has gone on, and the rows may be another layer's by now.
-        const bool missing = std::any_of(chosen, chosen + job.tokens * shape.used, [&](std::int32_t expert) { return here[static_cast<std::size_t>(expert)] == 0; });
-        if (missing) missing_.compute(*job.layer.mixture, job.tokens, chosen, here);
+        missing_.compute(*job.layer.mixture, job.tokens, memory_.chosen.as<std::int32_t>(), here);
         if (stop_.load(std::memory_order_relaxed)) return;  // the answer says "all" already
         flag(memory_, kReply).store(number, std::memory_order_release);
     }

@@ -20,9 +20,6 @@
 
 namespace headroom::model {
 
-// How many hand-overs of captured steps the worker may be behind: where nothing is missing the device does not wait for it.
-inline constexpr std::uint32_t kHandOverRing = 1024;
-
 // Where in HandOverMemory::flags the processor's answer stands: a cache line behind the device's word.
 inline constexpr std::uint64_t kReplyOffset = 64;
 
@@ -31,9 +28,7 @@ struct HandOverMemory {
     [[nodiscard]] static Result<HandOverMemory> create(gpu::Driver& driver, std::int64_t tokens, std::int64_t width, std::int64_t used);
 
     gpu::PinnedBuffer x;        // float [tokens, width]: normed
-    gpu::PinnedBuffer chosen;   // int32 [tokens, used]: of batches that are not captured
-    gpu::PinnedBuffer ring;     // int32 [kHandOverRing, ring_stride]: of those that are
-    std::uint32_t ring_stride = 0;
+    gpu::PinnedBuffer chosen;   // int32 [tokens, used]
     gpu::PinnedBuffer outputs;  // float [tokens * used, width]: the answers; rows of experts on the device are not written
     gpu::PinnedBuffer flags;    // uint32: what hand_over has reached; at kReplyOffset: what the processor has answered
     gpu::Buffer counter;        // uint32 on the device: of hand-overs; behind it the last one whose answer is awaited
@@ -66,8 +61,10 @@ public:
         std::size_t first_block;  // of its experts in a snapshot
     };
     // Before the step is enqueued: its hand-overs, in their order, and what the table will say then. The layers must stay until they have
-    // been answered. Waits while the worker is too far behind.
+    // been answered.
     void await(std::span<const Layer> layers, std::int64_t tokens, std::shared_ptr<const ExpertResidency::Here> here);
+    // The first `count` hand-overs, of all since the beginning, are behind the device: those it did not ask about had nothing missing.
+    void passed(std::uint32_t count) noexcept { passed_.store(count, std::memory_order_release); }
     // A step was not enqueued or the device failed: forgets what is awaited, and lets everything pass that waits for an answer. The worker
     // is of no use afterwards.
     void abandon() noexcept;
@@ -87,6 +84,7 @@ private:
     std::condition_variable changed_;
     std::deque<Job> jobs_;
     std::atomic<bool> stop_{false};
+    std::atomic<std::uint32_t> passed_{0};
     std::thread thread_;
 };
 

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -50,7 +52,7 @@ public:
     ~GpuRunner() override;
 
     [[nodiscard]] const Placement& placement() const noexcept { return placement_; }
-    [[nodiscard]] std::uint64_t device_bytes() const noexcept;  // allocated on all devices
+    [[nodiscard]] std::uint64_t device_bytes() const;  // held on all devices
 
     // What the model holds on a device (an index into Options::targets). Any thread; cheap.
     [[nodiscard]] residency::Usage usage(std::size_t device) const;
@@ -80,22 +82,54 @@ private:
         gpu::Driver* driver = nullptr;
         int device = 0;
         std::shared_ptr<kernels::Kernels> kernels;
-        std::unique_ptr<PartRunner> runner;
-        std::unique_ptr<std::mutex> changing = std::make_unique<std::mutex>();  // one change at a time
+        std::unique_ptr<PartRunner> runner;  // null: parked
+    };
+    struct Target {
+        GpuTarget described;
+        std::string reason;        // why it is not elastic
+        residency::Usage usage;    // as last told; guarded by usage_mutex_
     };
 
     explicit GpuRunner(const Options& options) : transformer_(options.transformer), forward_(options.transformer, options.pool), pool_(options.pool) {}
     // loaded: the kernels of each target.
     [[nodiscard]] Result<> place(const Options& options, std::span<const std::uint64_t> budgets,
                                  std::span<const std::shared_ptr<kernels::Kernels>> loaded);
+    [[nodiscard]] Result<> make_part(Part& part, const DevicePart& plan, std::uint64_t budget, const UploadProgress& progress, const std::stop_token& stop);
+    [[nodiscard]] static Result<std::shared_ptr<kernels::Kernels>> load_kernels(gpu::Driver& driver, const gpu::DeviceInfo& device);
+    [[nodiscard]] ElasticSizes elastic_sizes() const;
+    [[nodiscard]] bool movable() const noexcept { return movable_; }  // one device, where everything can come and go
+    void count_experts();
+
+    // Steps. Those named _alone have the turn (alone_).
+    // Pages for `count` more positions, without the turn; takes room from weights where that is needed.
+    [[nodiscard]] Result<> make_room(GpuSequence& sequence, std::int64_t count);
+    [[nodiscard]] Result<> grow_kv(std::size_t pages);
     // Runs the batch through all parts; the last one's tail is logits of `rows`.
     // hand_out(i, row): step i has been computed and is row `row` of the last part.
     [[nodiscard]] Result<> step_together(std::span<const Step> steps, PartTail tail, FunctionRef<void(std::int32_t i, std::size_t row)> hand_out,
                                          LogitsSink by_itself, const std::stop_token& stop);
     [[nodiscard]] Result<> run_parts(PartBatch batch, PartTail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
     [[nodiscard]] Result<> run_few_rows(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
+    [[nodiscard]] Result<> run_few_rows_alone(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
+    [[nodiscard]] Result<> run_some_together(std::span<const Step> some, std::size_t first, PartTail tail,
+                                             FunctionRef<void(std::int32_t i, std::size_t row)> hand_out, const std::stop_token& stop);
+    // Steps that need not wait for the host, one behind the other, until a change waits for the turn. handed_out: grows; goes_on: next said so.
+    [[nodiscard]] Result<> chain_alone(GpuSequence& sequence, std::int32_t& token, std::int64_t most, std::int64_t& handed_out, bool& goes_on,
+                                       FunctionRef<bool(std::int32_t)> next, const std::stop_token& stop);
     [[nodiscard]] std::int64_t most_together() const noexcept;
-    void count_experts();
+
+    // Changes: with changing_, the device current.
+    void fit(Part& part, std::uint64_t budget, residency::ResizeReport& report);
+    void grow(Part& part, std::uint64_t budget, residency::ResizeReport& report, const std::function<bool()>& superseded);
+    void give_layers(Part& part, std::uint64_t budget, residency::ResizeReport& report);
+    void take_layers(Part& part, std::uint64_t budget, residency::ResizeReport& report, const std::function<bool()>& superseded);
+    void release_unused(Part& part, bool compact, residency::ResizeReport& report);
+    void park(Part& part, residency::ResizeReport& report);
+    void unpark(Part& part, std::uint64_t budget, residency::ResizeReport& report);
+    // The keys and values of the layers between, in every conversation. With the turn.
+    [[nodiscard]] Result<> layers_to_processor(Part& part, std::int64_t begin);
+    [[nodiscard]] Result<> layers_to_device(Part& part, std::int64_t begin);
+    void tell_usage(std::size_t part);
     void adapt(const std::stop_token& stop);
 
     const Transformer& transformer_;
@@ -104,16 +138,21 @@ private:
     Placement placement_;
     std::int64_t context_ = 0;
     std::int64_t max_tokens_ = 0;
+    bool movable_ = false;
+    std::int64_t chunk_ = 0;          // tokens that the devices compute together; with the turn
+    std::int64_t cpu_layers_ = 0;     // the first so many layers are the processor's now; with the turn
     std::unique_ptr<PagePool> pages_;
     std::vector<Part> parts_;
-    struct Target {
-        std::string reason;  // why it is not elastic
-        std::atomic<std::uint64_t> budget{0};
-    };
-    std::deque<Target> targets_;  // as in Options::targets
-    std::mutex settling_;
-    std::jthread pinning_;         // ends before what it uses
-    std::jthread adapting_;        // the same
+    std::deque<Target> targets_;      // as in Options::targets
+
+    // One after the other takes the turn: steps, and changes of what steps may not see change. Before it: changing_, never after.
+    residency::StepGate alone_;
+    std::mutex changing_;             // one change at a time
+    std::atomic<bool> kv_wanted_{false};  // a step waits for pages: growing ends early
+    std::mutex sequences_mutex_;      // their lists of pages and caches, where a change or another thread may be at them
+    std::set<GpuSequence*> sequences_;
+    mutable std::mutex usage_mutex_;
+    std::jthread adapting_;           // ends before what it uses
 };
 
 }  // namespace headroom::model

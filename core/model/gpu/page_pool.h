@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <mutex>
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -15,19 +14,27 @@ namespace headroom::model {
 // Any thread.
 class PagePool {
 public:
-    explicit PagePool(std::int64_t pages) : total_(pages), free_(static_cast<std::size_t>(pages)) {
-        std::iota(free_.rbegin(), free_.rend(), 0);
-    }
+    // pages: that may ever be there. backed: the first so many can be used now.
+    PagePool(std::int64_t pages, std::int64_t backed) : total_(pages) { set_backed(backed); }
 
-    // Adds pages to `list` until it has `wanted`. Error: out_of_memory; then the list is what it was.
+    // Adds pages to `list` until it has `wanted`, those of the lowest numbers. Error: out_of_memory; then the list is what it was.
     [[nodiscard]] Result<> take(std::vector<std::int32_t>& list, std::size_t wanted);
     // Gives back what lies behind the first `kept` pages of the list.
     void give_back(std::vector<std::int32_t>& list, std::size_t kept) noexcept;
 
+    // How many pages have to be backed so that `more` can be taken; more than total(): that will never be.
+    [[nodiscard]] std::int64_t backed_for(std::size_t more) const;
+    // The pages behind the last one that is in use cannot be used from now on. Returns how many can.
+    std::int64_t drop_unused();
+    // The first `backed` pages can be used from now on: no fewer than before.
+    void set_backed(std::int64_t backed);
+    [[nodiscard]] std::int64_t backed() const;
+    [[nodiscard]] std::int64_t total() const noexcept { return total_; }
+
 private:
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::int64_t total_;
-    std::vector<std::int32_t> free_;
+    std::vector<bool> used_;  // of those that are backed
 };
 
 }  // namespace headroom::model

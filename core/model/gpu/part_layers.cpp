@@ -27,15 +27,15 @@ std::uint32_t form_of(std::uint32_t type) noexcept { return static_cast<std::uin
 Result<> PartRunner::enqueue_all(const Step& asked, PartTail tail, std::size_t rows, bool captured, const std::stop_token& stop) {
     Step step = asked;
     if (!captured) steps_.fetch_add(1, std::memory_order_relaxed);
-    if (weights_.embedding.data != nullptr) {
+    if (begin_ == 0 && weights_.embedding.data != nullptr) {
         HR_CHECK(kernels::embed_rows(queue(), {.table = weights_.embedding, .tokens = step.ids, .x = scratch_.x,
                                                .count = static_cast<std::int32_t>(step.tokens)}));
     }
-    for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
+    for (auto i = static_cast<std::size_t>(begin_); i < weights_.layers.size(); ++i) {
         if (!captured) {
             // The host stays a few layers ahead, no more: cancelling does not wait for a whole prompt.
             gpu::Event& done = layer_done_[i % layer_done_.size()];
-            if (i >= layer_done_.size()) HR_CHECK(driver_.synchronize_event(done.get()));
+            if (i >= static_cast<std::size_t>(begin_) + layer_done_.size()) HR_CHECK(driver_.synchronize_event(done.get()));
             if (stop.stop_requested()) return fail(ErrorKind::cancelled, "The computation was cancelled");
         }
         // What lies where may change between two layers of a prompt; between two steps where they are captured.
@@ -107,8 +107,7 @@ Result<> PartRunner::multiply(const float* x, const float* norm, std::int64_t to
 kernels::KvPool PartRunner::kv_pool(std::size_t layer) const noexcept {
     const Hyperparameters& model = transformer_.hyperparameters;
     const auto k_bytes = static_cast<std::uint64_t>(model.kv_heads * cpu::kPagePositions * model.head_dim) * sizeof(std::uint16_t);
-    const std::uint64_t layer_bytes = kv_page_bytes_ / weights_.layers.size();
-    return {.base = kv_.as<std::uint8_t>(), .page_bytes = kv_page_bytes_, .k_offset = layer * layer_bytes, .v_offset = layer * layer_bytes + k_bytes,
+    return {.base = reinterpret_cast<std::uint8_t*>(kv_.address(layer)), .page_bytes = kv_.page_bytes(), .k_offset = 0, .v_offset = k_bytes,
             .kv_heads = static_cast<std::int32_t>(model.kv_heads), .head_dim = static_cast<std::int32_t>(model.head_dim),
             .head_dim_v = static_cast<std::int32_t>(model.head_dim_v)};
 }
@@ -229,11 +228,10 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
     if (!step.complete && captured) {
         HR_CHECK(kernels::hand_over(queue(), {.x = scratch_.normed, .chosen = scratch_.chosen, .tokens = tokens, .width = shape.width,
                                               .used = shape.used, .host_x = hand_over_->x.on_device<float>(),
-                                              .host_chosen = hand_over_->ring.on_device<std::int32_t>(),
+                                              .host_chosen = hand_over_->chosen.on_device<std::int32_t>(),
                                               .counter = hand_over_->counter.as<std::uint32_t>(),
                                               .flag = hand_over_->flags.on_device<std::uint32_t>(), .table = block.table,
-                                              .awaited = hand_over_->counter.as<std::uint32_t>(sizeof(std::uint32_t)), .ring = kHandOverRing,
-                                              .ring_stride = hand_over_->ring_stride}));
+                                              .awaited = hand_over_->counter.as<std::uint32_t>(sizeof(std::uint32_t))}));
     } else if (!step.complete) {
         const auto floats = static_cast<std::uint64_t>(step.tokens * shape.width), choices = static_cast<std::uint64_t>(step.tokens * shape.used);
         HR_CHECK(driver_.copy_to_host(hand_over_->x.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.normed), floats * sizeof(float), stream_.get()));

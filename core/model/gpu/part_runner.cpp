@@ -49,10 +49,6 @@ Result<std::unique_ptr<PartRunner>> PartRunner::create(const Environment& enviro
     runner->pages_stride_ = (context + cpu::kPagePositions - 1) / cpu::kPagePositions;
     HR_TRY(runner->stream_, gpu::make_stream(driver));
 
-    KvShape kv = transformer.kv_shape();
-    kv.layers = part.last - part.first;
-    runner->kv_page_bytes_ = kv.page_bytes();
-    HR_TRY(runner->kv_, gpu::Buffer::create(driver, kv.bytes(placement.kv_positions)));
     const ScratchPlan plan{.tokens = placement.chunk, .context = context, .logits = part.output};
     HR_TRY(runner->scratch_, Scratch::create(driver, transformer, plan));
     const std::int64_t together = std::max(placement.chunk, kLogitRows);
@@ -62,7 +58,7 @@ Result<std::unique_ptr<PartRunner>> PartRunner::create(const Environment& enviro
         HR_TRY(host.memory, gpu::PinnedBuffer::create(driver, block));
         HR_TRY(host.copied, gpu::make_event(driver));
     }
-    if (!part.embedding || !part.output) {
+    if (!part.embedding || !part.output || environment.whole) {
         HR_TRY(runner->x_, gpu::PinnedBuffer::create(driver, static_cast<std::uint64_t>(placement.chunk * width) * sizeof(float)));
     }
     if (part.output) {
@@ -77,14 +73,39 @@ Result<std::unique_ptr<PartRunner>> PartRunner::create(const Environment& enviro
     }
     HR_TRY(runner->handed_over_event_, gpu::make_event(driver));
 
-    HR_TRY(runner->weights_, upload_weights(driver, uploader, transformer, part));
-    runner->base_bytes_ = part.bytes;
-    for (std::int64_t i = part.first; i < part.last; ++i) {
-        runner->base_bytes_ -= static_cast<std::uint64_t>(part.experts[static_cast<std::size_t>(i - part.first)]) *
-                               expert_bytes(transformer.layers[static_cast<std::size_t>(i)]);
-    }
-    HR_CHECK(runner->create_experts(environment, placement.chunk, uploader));
+    HR_CHECK(runner->create_memory(environment, placement, uploader));
     return runner;
+}
+
+Result<> PartRunner::create_memory(const Environment& environment, const Placement& placement, Uploader& uploader) {
+    if (environment.verdict != nullptr && environment.verdict->kind == vmm::VerdictKind::on) {
+        segments_ = std::make_unique<vmm::SegmentPool>(driver_, environment.device);
+        HR_CHECK(copier_.start());
+    }
+    vmm::SegmentPool* pool = whole_ ? segments_.get() : nullptr;
+    HR_TRY(weights_, describe_weights({.driver = driver_, .pool = pool, .verdict = environment.verdict}, transformer_, part_));
+    KvShape kv = transformer_.kv_shape();
+    kv.layers = 1;
+    HR_TRY(kv_, KvMemory::create(driver_, pool, environment.verdict, kv, weights_.layers.size(), placement.kv_positions / cpu::kPagePositions,
+                                 pages_stride_));
+    HR_CHECK(kv_.extend(static_cast<std::size_t>(begin_), environment.kv_pages));
+    const auto upload = [&](gpu::DevicePointer to, const void* from, std::uint64_t bytes) { return uploader.copy(to, from, bytes); };
+    const bool tied = transformer_.output.data == transformer_.embedding.data;
+    if (begin_ == 0 || tied) HR_CHECK(weights_.embedding_memory.load(upload));
+    HR_CHECK(weights_.output_memory.load(upload));
+    for (auto i = static_cast<std::size_t>(begin_); i < weights_.layers.size(); ++i) HR_CHECK(weights_.layers[i].memory.load(upload));
+    HR_CHECK(uploader.finish());
+    plain_bytes_ = scratch_bytes();
+    if (!whole_) {
+        plain_bytes_ = part_.bytes;
+        for (std::size_t i = 0; segments_ && i < part_.experts.size(); ++i) {
+            plain_bytes_ -= static_cast<std::uint64_t>(part_.experts[i]) * expert_bytes(transformer_.layers[static_cast<std::size_t>(part_.first) + i]);
+        }
+    }
+    count();
+    HR_CHECK(create_experts(environment, placement.chunk, uploader));
+    count();
+    return {};
 }
 
 Result<> PartRunner::create_experts(const Environment& environment, std::int64_t chunk, Uploader& uploader) {
@@ -93,18 +114,15 @@ Result<> PartRunner::create_experts(const Environment& environment, std::int64_t
         if (const auto* mixture = std::get_if<DeviceMixture>(&layer.feed_forward)) used = std::max<std::int64_t>(used, mixture->shape.used);
     }
     if (used == 0) return {};
-    if (environment.verdict != nullptr && environment.verdict->kind == vmm::VerdictKind::on) {
-        segments_ = std::make_unique<vmm::SegmentPool>(driver_, environment.device);
-    }
+    const std::uint64_t room = begin_ == 0 ? environment.budget - std::min(environment.budget, bytes()) : 0;
     HR_TRY(experts_, ExpertResidency::create({.driver = driver_, .gate = gate_, .steps = stream_.get(), .transformer = transformer_, .part = part_,
-                                              .pool = segments_.get(), .verdict = environment.verdict},
-                                             environment.budget - std::min(environment.budget, base_bytes_), uploader));
+                                              .copier = copier_, .changed = [this] { count(); }, .pool = segments_.get(),
+                                              .verdict = environment.verdict},
+                                             room, uploader));
     for (DeviceLayer& layer : weights_.layers) {
-        auto* mixture = std::get_if<DeviceMixture>(&layer.feed_forward);
-        if (mixture == nullptr) continue;
-        mixture->table = experts_->table(mixture->layer);
-        handed_over_.push_back({.mixture = mixture, .first_block = experts_->first_block(mixture->layer)});
+        if (auto* mixture = std::get_if<DeviceMixture>(&layer.feed_forward)) mixture->table = experts_->table(mixture->layer);
     }
+    list_hand_overs();
     if (!segments_ && experts_->here()->all) return {};
     hand_over_ = std::make_unique<HandOverMemory>();
     HR_TRY(*hand_over_, HandOverMemory::create(driver_, chunk, transformer_.hyperparameters.embedding, used));
@@ -113,27 +131,8 @@ Result<> PartRunner::create_experts(const Environment& environment, std::int64_t
     return {};
 }
 
-void PartRunner::resize(std::uint64_t budget, residency::ResizeReport& report, const std::stop_token& superseded) {
-    const std::uint64_t held = bytes();
-    if (budget < held) {
-        experts_->give(held - budget, report);
-    } else {
-        experts_->take(budget - held, report, superseded);
-    }
-    if (bytes() > budget && report.limited_by.empty()) {
-        report.limited_by = fmt::format("Attention, conversations and scratch memory need {} of the card", format_bytes(base_bytes_));
-    }
-}
-
-void PartRunner::adapt(residency::ResizeReport& report) {
-    if (experts_ && segments_) experts_->adapt(report);
-}
-
-void PartRunner::pin(const std::stop_token& stop) {
-    if (experts_ && segments_) experts_->pin(stop);
-}
-
 PartRunner::~PartRunner() {
+    pinning_ = {};
     if (worker_ && choices_in_flight_ > 0) worker_->abandon();
     if (stream_) (void)driver_.synchronize_stream(stream_.get());
 }
@@ -218,6 +217,7 @@ Result<> PartRunner::run(const PartBatch& batch, PartTail tail, std::span<const 
         HR_CHECK(driver_.copy_to_host(logits_.as<>(), reinterpret_cast<gpu::DevicePointer>(step.ids), rows.size() * sizeof(std::int32_t), stream_.get()));
     }
     const Result<> done = driver_.synchronize_stream(stream_.get());
+    if (done && worker_) worker_->passed(handed_over_count_);
     HR_CHECK(enqueued);
     return done;
 }
@@ -235,6 +235,7 @@ Result<> PartRunner::replay(const Step& asked, PartTail tail, std::size_t rows) 
     const Result<> launched = driver_.launch_graph(graph.get(), stream_.get());
     if (!launched && !step.complete) worker_->abandon();
     waits_for_host_ = !step.complete;
+    if (!step.complete) handed_over_count_ += static_cast<std::uint32_t>(handed_over_.size());
     steps_.fetch_add(1, std::memory_order_relaxed);
     return launched;
 }
@@ -249,6 +250,7 @@ Result<> PartRunner::capture(const Step& asked, PartTail tail, std::size_t rows)
         const GraphKey key{step.tokens, step.chunks, tail, rows, complete};
         HR_TRY(graphs_[key],
                gpu::capture(driver_, stream_.get(), [&] { return enqueue_all(step, tail, rows, true, {}); }));
+        if (complete != asked.complete) HR_CHECK(driver_.prepare_graph(graphs_[key].get(), stream_.get()));
     }
     return {};
 }
@@ -265,6 +267,7 @@ Result<> PartRunner::enqueue_choice(const PartBatch& batch, bool chained) {
     HR_CHECK(gated_replay(step, PartTail::choice, 1));
     const std::size_t slot = (first_choice_ + choices_in_flight_) % kInFlight;
     choice_waits_[slot] = waits_for_host_;
+    choice_hand_overs_[slot] = handed_over_count_;
     HR_CHECK(driver_.copy_to_host(choices_.as<std::int32_t>() + slot, reinterpret_cast<gpu::DevicePointer>(step.ids), sizeof(std::int32_t),
                                   stream_.get()));
     HR_CHECK(driver_.record_event(chosen_[slot].get(), stream_.get()));
@@ -287,13 +290,16 @@ Result<std::int32_t> PartRunner::await_choice() {
     } else {
         HR_CHECK(driver_.synchronize_event(chosen_[slot].get()));
     }
+    if (worker_) worker_->passed(choice_hand_overs_[slot]);
     return choices_.as<std::int32_t>()[slot];
 }
 
 Result<> PartRunner::drain() {
     if (choices_in_flight_ == 0) return {};
     choices_in_flight_ = 0;
-    return driver_.synchronize_stream(stream_.get());
+    HR_CHECK(driver_.synchronize_stream(stream_.get()));
+    if (worker_) worker_->passed(handed_over_count_);
+    return {};
 }
 
 }  // namespace headroom::model

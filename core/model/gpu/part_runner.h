@@ -5,10 +5,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <stop_token>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -17,8 +20,10 @@
 #include "core/model/gpu/device_layers.h"
 #include "core/model/gpu/expert_residency.h"
 #include "core/model/gpu/expert_worker.h"
+#include "core/model/gpu/kv_memory.h"
 #include "core/model/gpu/placement.h"
 #include "core/model/gpu/scratch.h"
+#include "core/model/gpu/upload.h"
 #include "core/model/transformer.h"
 
 namespace headroom::model {
@@ -50,6 +55,10 @@ public:
         int device = 0;
         const vmm::Verdict* verdict = nullptr;  // null, or not `on`: nothing moves once it is placed
         std::uint64_t budget = 0;               // bytes it may hold
+        bool whole = false;                     // layers and conversations move too, not experts alone
+        std::int64_t begin = 0;                 // the part's first layer that is on the device now, the others are the processor's; whole
+        std::int64_t kv_pages = 0;              // that are wanted at once; whole
+        std::function<void()> changed{};        // called by changes, whenever what is held or resident has changed
     };
     [[nodiscard]] static Result<std::unique_ptr<PartRunner>> create(const Environment& environment, const Placement& placement,
                                                                     const DevicePart& part, std::int64_t context, Uploader& uploader);
@@ -73,26 +82,55 @@ public:
     [[nodiscard]] Result<> drain();
 
     // Bytes it holds on the device. Any thread.
-    [[nodiscard]] std::uint64_t bytes() const noexcept { return base_bytes_ + (experts_ ? experts_->held_bytes() : 0); }
-    [[nodiscard]] std::uint64_t base_bytes() const noexcept { return base_bytes_; }  // without experts
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return held_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t scratch_bytes() const noexcept { return scratch_.memory.bytes() + block_.bytes(); }
     [[nodiscard]] const ExpertResidency* experts() const noexcept { return experts_.get(); }  // null: no mixture
-
-    // Whether resize() is possible.
-    [[nodiscard]] bool elastic() const noexcept { return segments_ != nullptr; }
-    // Makes the part hold at most `budget` bytes, and use what there is up to that. Beside steps of another thread, with the device current in
-    // this one. What happened is in the report.
-    void resize(std::uint64_t budget, residency::ResizeReport& report, const std::stop_token& superseded);
-    // Lets hot experts that are missing take the places of cold ones, a few at a time. As resize().
-    void adapt(residency::ResizeReport& report);
     // Counts the batches that were computed. Any thread.
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
-    // Prepares quick copies (see ExpertResidency::pin). Beside anything else.
-    void pin(const std::stop_token& stop);
+
+    // Changes of what lies on the device: one thread at a time, with the device current in it. They say in the report what failed.
+    [[nodiscard]] bool elastic() const noexcept { return segments_ != nullptr; }
+    [[nodiscard]] bool whole() const noexcept { return whole_; }
+    // Beside steps of another thread:
+    void give_experts(std::uint64_t bytes, residency::ResizeReport& report) { experts_->give(bytes, report); }
+    void take_experts(std::uint64_t room, residency::ResizeReport& report, const std::function<bool()>& superseded) {
+        experts_->take(room, report, superseded);
+    }
+    // Lets hot experts that are missing take the places of cold ones, a few at a time.
+    void adapt(residency::ResizeReport& report);
+    // What a layer before begin() would take; what one behind it would give.
+    [[nodiscard]] std::uint64_t missing_bytes(std::int64_t layer) const;
+    [[nodiscard]] std::uint64_t held_bytes(std::int64_t layer) const;
+    // Copies a layer before begin() to the device; it is not used before set_begin.
+    [[nodiscard]] Result<> load_layer(std::int64_t layer, residency::ResizeReport& report);
+    [[nodiscard]] KvMemory& kv() noexcept { return kv_; }
+    // Puts memory behind so many pages.
+    [[nodiscard]] Result<> extend_kv(std::int64_t pages);
+    // Gives memory behind pages that nobody uses back to the driver, and that of layers before begin().
+    void release(std::int64_t kv_pages, residency::ResizeReport& report);
+    // What would be held with everything there, conversations as they are.
+    [[nodiscard]] std::uint64_t full_bytes() const;
+    // While there are no steps:
+    [[nodiscard]] std::int64_t begin() const noexcept { return begin_; }
+    void set_begin(std::int64_t layer);
+    // A page of one layer, to and from the processor's memory. Returns when it is there.
+    [[nodiscard]] Result<> read_page(std::int64_t layer, std::int32_t page, void* to);
+    [[nodiscard]] Result<> write_page(std::int64_t layer, std::int32_t page, const void* from);
+    [[nodiscard]] Result<> copy_page(std::int32_t from, std::int32_t to);  // of all layers that are here
+
+    // Prepares quick copies beside anything else (PinnedSpans); settle() waits for the end of that.
+    void start_pinning();
+    void settle();
 
 private:
     PartRunner(const Environment& environment, const DevicePart& part) : kernels_(environment.kernels), driver_(environment.kernels.driver()),
-                                                                        transformer_(environment.transformer), pool_(environment.pool), part_(part) {}
+                                                                        transformer_(environment.transformer), pool_(environment.pool), part_(part),
+                                                                        device_(environment.device), whole_(environment.whole),
+                                                                        changed_(environment.changed), begin_(environment.begin),
+                                                                        copier_(environment.kernels.driver()) {}
+    [[nodiscard]] Result<> create_memory(const Environment& environment, const Placement& placement, Uploader& uploader);
     [[nodiscard]] Result<> create_experts(const Environment& environment, std::int64_t chunk, Uploader& uploader);
+    void list_hand_overs();
 
     // A batch as the kernels see it.
     struct Step {
@@ -148,17 +186,23 @@ private:
     std::int64_t chunk_ = 0;
     std::int64_t context_ = 0;
     std::int64_t attention_rows_ = 0;
-    std::uint64_t base_bytes_ = 0;
+    int device_ = 0;
+    bool whole_ = false;
+    std::function<void()> changed_;
+    void count();
+    std::atomic<std::uint64_t> held_{0};
+    std::uint64_t plain_bytes_ = 0;  // of what is not in segments
+    std::int64_t begin_ = 0;
 
     std::atomic<std::uint64_t> steps_{0};
 
     gpu::Stream stream_;
     residency::StepGate gate_;
     std::unique_ptr<vmm::SegmentPool> segments_;  // null: nothing moves
+    residency::Copier copier_;
     DeviceWeights weights_;
     Scratch scratch_;
-    gpu::Buffer kv_;
-    std::uint64_t kv_page_bytes_ = 0;
+    KvMemory kv_;
 
     // The step's numbers: ids, positions, tables, row numbers, cosines, sines, pages, written by the host into one of two pinned blocks and
     // copied in one piece.
@@ -181,6 +225,8 @@ private:
     std::size_t choices_in_flight_ = 0;
     std::array<bool, kInFlight> choice_waits_{};  // the step waits for the processor
     bool waits_for_host_ = false;                 // the last one that was enqueued does
+    std::uint32_t handed_over_count_ = 0;         // hand-overs that were enqueued
+    std::array<std::uint32_t, kInFlight> choice_hand_overs_{};  // the same up to that step
     std::array<gpu::Event, 4> layer_done_;
     gpu::Event handed_over_event_;
     static constexpr std::int32_t kFirstRow[] = {0};
@@ -193,6 +239,8 @@ private:
     std::unique_ptr<MissingExperts> missing_;     // for large batches
     std::vector<ExpertWorker::Layer> handed_over_;  // the layers with experts
     std::unique_ptr<ExpertWorker> worker_;        // for captured steps; ends before what it uses
+    std::mutex settling_;
+    std::jthread pinning_;                        // the same
 };
 
 }  // namespace headroom::model

@@ -12,7 +12,6 @@ namespace {
 constexpr std::int64_t kSmallestChunk = 256;
 constexpr std::int64_t kChunks[] = {4096, 2048, 1024, 512, kSmallestChunk};
 constexpr std::uint64_t kScratchShare = 24;
-constexpr std::int64_t kMostSessions = 8;
 
 std::uint64_t aligned(std::uint64_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
@@ -33,19 +32,20 @@ struct Sizes {
     std::uint64_t logits_scratch = 0;    // more on the one with the output
 };
 
-Sizes measure(const Transformer& transformer, std::int64_t context, std::int64_t chunk, std::int64_t kv_positions) {
+Sizes measure(const Transformer& transformer, std::int64_t context, std::int64_t chunk, std::int64_t kv_positions, const ElasticSizes& elastic) {
+    const auto rounded = [&](std::uint64_t bytes) { return (bytes + elastic.granularity - 1) / elastic.granularity * elastic.granularity; };
     Sizes sizes;
     KvShape kv = transformer.kv_shape();
     kv.layers = 1;
     for (const Layer& layer : transformer.layers) {
-        sizes.base.push_back(device_bytes(layer) + kv.bytes(kv_positions));
+        sizes.base.push_back(rounded(device_bytes(layer)) + (elastic.kv_layer_bytes > 0 ? elastic.kv_layer_bytes : kv.bytes(kv_positions)));
         sizes.expert.push_back(expert_bytes(layer));
         const auto* mixture = std::get_if<MixtureFeedForward>(&layer.feed_forward);
         sizes.experts.push_back(mixture != nullptr ? mixture->experts : 0);
     }
-    sizes.embedding = device_bytes(transformer.embedding);
+    sizes.embedding = rounded(device_bytes(transformer.embedding));
     sizes.output = transformer.output.data == transformer.embedding.data ? 0 : device_bytes(transformer.output);
-    sizes.output += vector_bytes(transformer.output_norm, transformer.hyperparameters.embedding);
+    sizes.output = rounded(sizes.output + vector_bytes(transformer.output_norm, transformer.hyperparameters.embedding));
     const ScratchPlan plan{.tokens = std::min(chunk, context), .context = context, .logits = false};
     sizes.scratch = Scratch::bytes(transformer, plan);
     sizes.logits_scratch = Scratch::bytes(transformer, {.tokens = plan.tokens, .context = context, .logits = true}) - sizes.scratch;
@@ -159,10 +159,10 @@ std::uint64_t expert_bytes(const Layer& layer) noexcept {
     return static_cast<std::uint64_t>(bytes);
 }
 
-Placement plan_placement(const Transformer& transformer, std::span<const std::uint64_t> budgets, std::int64_t context) {
+Placement plan_placement(const Transformer& transformer, std::span<const std::uint64_t> budgets, std::int64_t context, const ElasticSizes& elastic) {
     const std::int64_t one = (context + cpu::kPagePositions - 1) / cpu::kPagePositions * cpu::kPagePositions;
     const auto plan = [&](std::int64_t chunk) {
-        Placement placement = best_deal(transformer, measure(transformer, context, chunk, one), budgets);
+        Placement placement = best_deal(transformer, measure(transformer, context, chunk, one, elastic), budgets);
         placement.chunk = std::min(chunk, context);
         placement.kv_positions = one;
         return placement;
@@ -180,9 +180,10 @@ Placement plan_placement(const Transformer& transformer, std::span<const std::ui
         if (placement.complete() || best.chunk == 0) best = std::move(placement);
         if (best.complete()) break;
     }
-    if (!best.complete()) return best;
+    if (elastic.kv_layer_bytes > 0) best.kv_positions = kMostSessions * one;
+    if (!best.complete() || elastic.kv_layer_bytes > 0) return best;
     for (std::int64_t sessions = kMostSessions; sessions > 1; --sessions) {
-        Placement placement = best_deal(transformer, measure(transformer, context, best.chunk, sessions * one), budgets);
+        Placement placement = best_deal(transformer, measure(transformer, context, best.chunk, sessions * one, elastic), budgets);
         if (!placement.complete()) continue;
         placement.chunk = best.chunk;
         placement.kv_positions = sessions * one;

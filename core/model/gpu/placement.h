@@ -35,9 +35,19 @@ struct Placement {
     [[nodiscard]] bool complete() const noexcept { return cpu_layers == 0 && experts_on_device == experts_total; }
 };
 
+// Where memory comes and goes: what a layer's own memory is rounded up to, and the keys and values of a layer at the start (0: for whole
+// sessions, and all that there will be).
+struct ElasticSizes {
+    std::uint64_t granularity = 256;
+    std::uint64_t kv_layer_bytes = 0;
+};
+
 // budgets: the bytes the model may use on each device, in the order in which their parts shall stand. context: positions of one session;
 // the KV pool holds at least those, and up to eight sessions' where there is room to spare.
-[[nodiscard]] Placement plan_placement(const Transformer& transformer, std::span<const std::uint64_t> budgets, std::int64_t context);
+[[nodiscard]] Placement plan_placement(const Transformer& transformer, std::span<const std::uint64_t> budgets, std::int64_t context,
+                                       const ElasticSizes& elastic = {});
+// Conversations of full length that a pool of keys and values holds at most.
+inline constexpr std::int64_t kMostSessions = 8;
 
 // Bytes on a device: of a layer without experts, of one of its experts (0: dense), of a matrix. Each piece begins at a multiple of 256.
 [[nodiscard]] std::uint64_t device_bytes(const Layer& layer) noexcept;

@@ -1,0 +1,349 @@
+// What of the model lies on its devices: how it changes while it speaks.
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <new>
+
+#include <spdlog/spdlog.h>
+
+#include "core/base/bytes.h"
+#include "core/model/gpu/gpu_sequence.h"
+
+namespace headroom::model {
+namespace {
+
+using residency::ResizeReport;
+
+// How often hot experts that are missing may take the places of cold ones.
+constexpr auto kLookWhileBusy = std::chrono::milliseconds(100);
+constexpr auto kLookWhileIdle = std::chrono::milliseconds(1000);
+
+void note(ResizeReport& report, const Error& error) {
+    if (report.limited_by.empty()) report.limited_by = error.message;
+}
+
+double ms_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+void GpuRunner::tell_usage(std::size_t index) {
+    const Part& part = parts_[index];
+    Target& target = targets_[part.target];
+    if (part.driver == nullptr) return;  // not placed yet
+    const PartRunner* runner = part.runner.get();
+    const std::scoped_lock lock(usage_mutex_);
+    residency::Usage& usage = target.usage;
+    usage.parked = runner == nullptr;
+    if (runner == nullptr) {
+        usage.weights_bytes = usage.kv_bytes = usage.scratch_bytes = 0;
+        usage.blocks_resident = 0;
+        return;
+    }
+    usage.elastic = runner->elastic();
+    usage.kv_bytes = part.runner->kv().held_bytes();
+    usage.scratch_bytes = runner->scratch_bytes();
+    usage.weights_bytes = runner->bytes() - std::min(runner->bytes(), usage.kv_bytes + usage.scratch_bytes);
+    usage.full_bytes = runner->full_bytes();
+    if (const ExpertResidency* experts = runner->experts()) {
+        usage.blocks_are_experts = true;
+        usage.hit_rate = experts->hit_rate();
+        usage.blocks_resident = experts->resident();
+        usage.blocks_total = experts->total();
+    } else {
+        const DevicePart& planned = placement_.parts[index];
+        usage.blocks_total = movable_ ? planned.last : planned.last - planned.first;
+        usage.blocks_resident = movable_ ? planned.last - runner->begin() : usage.blocks_total;
+    }
+}
+
+Result<ResizeReport> GpuRunner::resize(std::size_t device, std::uint64_t budget, const std::stop_token& superseded) try {
+    const auto start = std::chrono::steady_clock::now();
+    const std::scoped_lock changing(changing_);
+    const auto found = std::ranges::find_if(parts_, [&](const Part& one) { return one.target == device; });
+    if (found == parts_.end() || (found->runner && !found->runner->elastic())) {
+        return fail(ErrorKind::unsupported, "The memory of this device stays as it was placed: {}", targets_[device].reason);
+    }
+    Part& part = *found;
+    ResizeReport report;
+    report.budget_bytes = budget;
+    {
+        const std::scoped_lock lock(usage_mutex_);
+        targets_[device].usage.budget_bytes = budget;
+        report.held_before = targets_[device].usage.held_bytes();
+    }
+    report.waiting_ms = ms_since(start);
+    if (part.runner) {
+        HR_CHECK(part.driver->make_current(part.device));
+        if (const auto memory = part.driver->memory_info()) report.free_before = memory->free;
+    }
+    if (part.runner && (budget == 0 || part.runner->bytes() > budget)) {
+        fit(part, budget, report);
+    } else if (budget > 0) {
+        grow(part, budget, report, [&] { return superseded.stop_requested() || kv_wanted_.load(std::memory_order_relaxed); });
+        report.superseded = superseded.stop_requested();
+    }
+    if (part.runner) {
+        if (const auto memory = part.driver->memory_info()) report.free_after = memory->free;
+    }
+    const residency::Usage now = usage(device);
+    report.held_after = now.held_bytes();
+    report.blocks_resident = now.blocks_resident;
+    report.blocks_total = now.blocks_total;
+    report.weights_bytes = now.weights_bytes;
+    report.kv_bytes = now.kv_bytes;
+    report.parked = now.parked;
+    report.met = report.held_after <= budget;
+    report.total_ms = ms_since(start);
+    return report;
+} catch (const std::bad_alloc&) {
+    return fail(ErrorKind::out_of_memory, "There is not enough memory to change what lies on the GPU");
+}
+
+// In the order of giving: pages that nobody uses, cold experts, hot ones, gaps between conversations, layers with their keys and values, and
+// in the end everything. A driver that refused something ends it: what it refused is not to be made up for by more.
+void GpuRunner::fit(Part& part, std::uint64_t budget, ResizeReport& report) {
+    PartRunner& runner = *part.runner;
+    const auto over = [&] { return report.limited_by.empty() && runner.bytes() > budget; };
+    if (budget == 0 && movable_) return park(part, report);
+    if (over() && movable_) release_unused(part, false, report);
+    if (over() && runner.experts() != nullptr) runner.give_experts(runner.bytes() - budget, report);
+    if (!movable_) {
+        if (over()) report.limited_by = fmt::format("Attention, conversations and scratch memory need {} of the card", format_bytes(runner.bytes()));
+        return;
+    }
+    if (over()) release_unused(part, true, report);
+    if (over()) give_layers(part, budget, report);
+    if (over()) park(part, report);
+}
+
+void GpuRunner::grow(Part& part, std::uint64_t budget, ResizeReport& report, const std::function<bool()>& superseded) {
+    if (!part.runner) unpark(part, budget, report);
+    if (!part.runner) return;
+    if (movable_ && cpu_layers_ > 0) take_layers(part, budget, report, superseded);
+    PartRunner& runner = *part.runner;
+    if (runner.experts() == nullptr || (movable_ && cpu_layers_ > 0)) return;
+    if (runner.bytes() < budget) {
+        runner.take_experts(budget - runner.bytes(), report, superseded);
+    } else if (runner.bytes() > budget) {
+        runner.give_experts(runner.bytes() - budget, report);
+    }
+}
+
+void GpuRunner::release_unused(Part& part, bool compact, ResizeReport& report) {
+    PartRunner& runner = *part.runner;
+    if (compact) {
+        const auto start = std::chrono::steady_clock::now();
+        const residency::StepGate::Change alone(alone_);
+        const std::scoped_lock lock(sequences_mutex_);
+        std::size_t used = 0;
+        for (const GpuSequence* sequence : sequences_) used += sequence->pages.size();
+        for (GpuSequence* sequence : sequences_) {
+            for (std::int32_t& page : sequence->pages) {
+                std::vector<std::int32_t> other;
+                if (static_cast<std::size_t>(page) < used || !pages_->take(other, 1)) continue;
+                if (auto copied = runner.copy_page(page, other[0]); !copied) {
+                    note(report, copied.error());
+                    pages_->give_back(other, 0);
+                    return;
+                }
+                std::swap(page, other[0]);
+                pages_->give_back(other, 0);
+            }
+        }
+        report.moving_ms += ms_since(start);
+    }
+    runner.release(pages_->drop_unused(), report);
+    pages_->set_backed(runner.kv().backed(static_cast<std::size_t>(cpu_layers_)));
+}
+
+Result<> GpuRunner::layers_to_processor(Part& part, std::int64_t begin) {
+    for (GpuSequence* sequence : sequences_) {
+        KvCache& cache = sequence->cache;
+        HR_CHECK(cache.set_layers(begin));
+        HR_CHECK(cache.reserve(sequence->positions));
+        for (std::size_t p = 0; p < pages_for(sequence->positions); ++p) {
+            for (std::int64_t layer = cpu_layers_; layer < begin; ++layer) {
+                HR_CHECK(part.runner->read_page(layer, sequence->pages[p], cache.page(layer, p)));
+            }
+        }
+        cache.set_length(sequence->positions);
+    }
+    return {};
+}
+
+Result<> GpuRunner::layers_to_device(Part& part, std::int64_t begin) {
+    for (GpuSequence* sequence : sequences_) {
+        HR_CHECK(pages_->take(sequence->pages, pages_for(sequence->positions)));
+        for (std::size_t p = 0; p < pages_for(sequence->positions); ++p) {
+            for (std::int64_t layer = begin; layer < cpu_layers_; ++layer) {
+                HR_CHECK(part.runner->write_page(layer, sequence->pages[p], sequence->cache.page(layer, p)));
+            }
+        }
+    }
+    for (GpuSequence* sequence : sequences_) (void)sequence->cache.set_layers(begin);  // one that stays larger does no harm
+    return {};
+}
+
+void GpuRunner::give_layers(Part& part, std::uint64_t budget, ResizeReport& report) {
+    PartRunner& runner = *part.runner;
+    const auto layers = static_cast<std::int64_t>(transformer_.layers.size());
+    std::int64_t begin = cpu_layers_;
+    for (std::uint64_t held = runner.bytes(); held > budget && begin < layers - 1; ++begin) held -= std::min(held, runner.held_bytes(begin));
+    if (begin == cpu_layers_) return;
+    {
+        auto start = std::chrono::steady_clock::now();
+        const residency::StepGate::Change alone(alone_);
+        report.waiting_ms += ms_since(start);
+        start = std::chrono::steady_clock::now();
+        const std::scoped_lock lock(sequences_mutex_);
+        if (const auto moved = layers_to_processor(part, begin); !moved) return note(report, moved.error());
+        cpu_layers_ = begin;
+        runner.set_begin(begin);
+        report.moving_ms += ms_since(start);
+    }
+    runner.release(pages_->drop_unused(), report);
+    pages_->set_backed(runner.kv().backed(static_cast<std::size_t>(cpu_layers_)));
+}
+
+void GpuRunner::take_layers(Part& part, std::uint64_t budget, ResizeReport& report, const std::function<bool()>& superseded) {
+    PartRunner& runner = *part.runner;
+    std::int64_t begin = cpu_layers_;
+    while (begin > 0 && !superseded() && runner.bytes() + runner.missing_bytes(begin - 1) <= budget) {
+        if (const auto loaded = runner.load_layer(begin - 1, report); !loaded) {
+            note(report, loaded.error());
+            break;
+        }
+        --begin;
+    }
+    if (begin < cpu_layers_) {
+        const auto start = std::chrono::steady_clock::now();
+        const residency::StepGate::Change alone(alone_);
+        const std::scoped_lock lock(sequences_mutex_);
+        if (const auto moved = layers_to_device(part, begin); !moved) {
+            note(report, moved.error());
+        } else {
+            cpu_layers_ = begin;
+            runner.set_begin(begin);
+        }
+        report.moving_ms += ms_since(start);
+    }
+    if (!report.limited_by.empty()) {  // layers that were loaded in vain
+        runner.release(pages_->drop_unused(), report);
+        pages_->set_backed(runner.kv().backed(static_cast<std::size_t>(cpu_layers_)));
+    }
+    tell_usage(static_cast<std::size_t>(&part - parts_.data()));
+}
+
+void GpuRunner::park(Part& part, ResizeReport& report) {
+    const auto layers = static_cast<std::int64_t>(transformer_.layers.size());
+    {
+        auto start = std::chrono::steady_clock::now();
+        const residency::StepGate::Change alone(alone_);
+        report.waiting_ms += ms_since(start);
+        start = std::chrono::steady_clock::now();
+        const std::scoped_lock lock(sequences_mutex_);
+        if (const auto moved = layers_to_processor(part, layers); !moved) return note(report, moved.error());
+        report.moving_ms += ms_since(start);
+        cpu_layers_ = layers;
+        for (GpuSequence* sequence : sequences_) pages_->give_back(sequence->pages, 0);
+        (void)pages_->drop_unused();
+        start = std::chrono::steady_clock::now();
+        part.runner.reset();
+        part.kernels.reset();
+        report.releasing_ms += ms_since(start);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    if (const auto released = part.driver->release_context(part.device); !released) note(report, released.error());
+    report.releasing_ms += ms_since(start);
+    tell_usage(static_cast<std::size_t>(&part - parts_.data()));
+}
+
+void GpuRunner::unpark(Part& part, std::uint64_t budget, ResizeReport& report) {
+    const auto start = std::chrono::steady_clock::now();
+    const Placement plan = plan_placement(transformer_, std::span(&budget, 1), context_, elastic_sizes());
+    if (plan.parts.empty()) return;
+    // Copies to the device are staged by the compute threads: no step meanwhile.
+    const residency::StepGate::Change alone(alone_);
+    const std::scoped_lock lock(sequences_mutex_);
+    const auto come_back = [&]() -> Result<> {
+        HR_CHECK(part.driver->make_current(part.device));
+        HR_TRY(part.kernels, load_kernels(*part.driver, targets_[part.target].described.device));
+        placement_.chunk = plan.chunk;
+        HR_CHECK(make_part(part, plan.parts.front(), budget, [&](std::uint64_t bytes) { report.bytes_copied = bytes; }, {}));
+        std::size_t pages = 0;
+        for (const GpuSequence* sequence : sequences_) pages += pages_for(sequence->positions);
+        HR_CHECK(part.runner->extend_kv(static_cast<std::int64_t>(std::max<std::size_t>(pages, 1))));
+        pages_->set_backed(part.runner->kv().backed(static_cast<std::size_t>(part.runner->begin())));
+        return layers_to_device(part, part.runner->begin());
+    };
+    if (const auto back = come_back(); !back) {
+        note(report, back.error());
+        for (GpuSequence* sequence : sequences_) pages_->give_back(sequence->pages, 0);
+        (void)pages_->drop_unused();
+        part.runner.reset();
+        part.kernels.reset();
+        (void)part.driver->release_context(part.device);
+    } else {
+        cpu_layers_ = part.runner->begin();
+        chunk_ = plan.chunk;
+        part.runner->start_pinning();
+    }
+    tell_usage(static_cast<std::size_t>(&part - parts_.data()));
+    report.moving_ms += ms_since(start);
+}
+
+Result<> GpuRunner::grow_kv(std::size_t pages) {
+    kv_wanted_.store(true, std::memory_order_relaxed);
+    const std::scoped_lock changing(changing_);
+    kv_wanted_.store(false, std::memory_order_relaxed);
+    Part& part = parts_.front();
+    if (!part.runner) return {};  // parked meanwhile
+    HR_CHECK(part.driver->make_current(part.device));
+    const std::int64_t wanted = pages_->backed_for(pages);
+    if (wanted > pages_->total()) {
+        return fail(ErrorKind::out_of_memory, "The memory for conversations is full: it holds {} tokens in all; end another conversation, or load the "
+                    "model with a smaller context", pages_->total() * cpu::kPagePositions);
+    }
+    const std::uint64_t budget = usage(part.target).budget_bytes;
+    const std::uint64_t cost = part.runner->kv().cost(static_cast<std::size_t>(cpu_layers_), wanted);
+    if (part.runner->bytes() + cost > budget) {
+        ResizeReport report;
+        fit(part, budget - std::min(budget, cost), report);
+        if (!part.runner) return {};
+        if (!report.limited_by.empty()) spdlog::warn("A conversation needs room on the GPU: {}", report.limited_by);
+    }
+    const auto extended = part.runner->extend_kv(wanted);
+    pages_->set_backed(part.runner->kv().backed(static_cast<std::size_t>(cpu_layers_)));
+    return extended;
+}
+
+// Looks at what steps use, as long as there are steps.
+void GpuRunner::adapt(const std::stop_token& stop) {
+    std::vector<std::uint64_t> seen(parts_.size(), 0);
+    std::mutex mutex;
+    std::condition_variable_any ended;
+    for (bool active = false; !stop.stop_requested();) {
+        {
+            std::unique_lock lock(mutex);
+            (void)ended.wait_for(lock, stop, active ? kLookWhileBusy : kLookWhileIdle, [] { return false; });
+        }
+        active = false;
+        for (std::size_t i = 0; i < parts_.size() && !stop.stop_requested(); ++i) {
+            const std::unique_lock changing(changing_, std::try_to_lock);
+            Part& part = parts_[i];
+            if (!changing || !part.runner || !part.runner->elastic() || part.runner->steps() == seen[i]) continue;
+            seen[i] = part.runner->steps();
+            active = true;
+            if (!part.driver->make_current(part.device)) continue;
+            ResizeReport report;
+            part.runner->adapt(report);
+            if (!report.limited_by.empty()) spdlog::warn("Experts could not change places: {}", report.limited_by);
+            tell_usage(i);
+        }
+    }
+}
+
+}  // namespace headroom::model
