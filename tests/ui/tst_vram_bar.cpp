@@ -342,9 +342,12 @@ private slots:
         QTest::qWait(300);
         const auto old = std::exchange(vram_, std::make_shared<ScriptedVram>());
         fixture_->script->vram = vram_;
+        fixture_->script->hold();
         fixture_->window().open_model(QStringLiteral("/models/other.gguf"));
-        QTRY_VERIFY(fixture_->ready());
+        QCOMPARE(line(), QStringLiteral("The model is being loaded"));
         QCOMPARE(old->listeners(), 0);
+        fixture_->script->go();
+        QTRY_VERIFY(fixture_->ready());
         QVERIFY(line().startsWith(QStringLiteral("Drag ◆")));
     }
 
