@@ -263,44 +263,122 @@ void router_decode(Bench& bench, std::int32_t tokens) {
 }
 
 // A token of each of some sessions at position `position`, heads of 128.
-void attention(Bench& bench, const std::string& name, std::int32_t heads, std::int32_t kv_heads, std::int32_t position, std::int32_t tokens) {
-    bench.reset();
-    constexpr std::int32_t dim = 128, page = 256;
-    const auto count = static_cast<std::uint64_t>(tokens);
-    const std::int32_t chunks = position / page + 1;
-    const std::uint64_t page_bytes = std::uint64_t{2} * 2 * page * dim * static_cast<std::uint64_t>(kv_heads);
-    std::vector<std::int32_t> pages, tables(count), positions(count, position);
-    std::iota(tables.begin(), tables.end(), 0);
-    for (std::int32_t i = 0; i < tokens * chunks; ++i) pages.push_back(i);
-    HeadArguments h = {};
-    h.q = bench.space<float>(count * static_cast<std::uint64_t>(heads) * dim);
-    h.k = bench.space<float>(count * static_cast<std::uint64_t>(kv_heads) * dim);
-    h.v = bench.space<float>(count * static_cast<std::uint64_t>(kv_heads) * dim);
-    h.q_norm = h.k_norm = bench.space<float>(dim);
-    h.epsilon = 1e-6F;
-    h.cosine = h.sine = bench.space<float>(count * dim / 2);
-    h.half = dim / 2;
-    h.layout = 1;
-    h.heads = heads;
-    h.tokens = tokens;
-    h.pool = {nullptr, page_bytes, 0, page_bytes / 2, kv_heads, dim, dim};
-    h.places = {bench.array(positions), bench.array(tables), bench.array(pages), chunks};
-    AttentionArguments a = {};
-    a.q = h.q;
-    a.out = bench.space<float>(count * static_cast<std::uint64_t>(heads) * dim);
-    a.heads = heads;
-    a.tokens = tokens;
-    a.scale = 0.088F;
-    a.max_chunks = chunks;
-    a.partials = bench.space<float>(count * static_cast<std::uint64_t>(heads * chunks) * (dim + 2));
-    a.tickets = bench.array(std::vector<std::int32_t>(count * static_cast<std::uint64_t>(heads)));
-    const double bytes = 4.0 * tokens * kv_heads * dim * (position + 1);
-    bench.time(fmt::format("{} attention at {}, {} tokens", name, position, tokens), bytes, 0, [&] {
-        h.pool.base = const_cast<std::uint8_t*>(bench.weights(page_bytes * pages.size()));
+struct Attention {
+    Attention(Bench& bench, std::int32_t heads, std::int32_t kv_heads, std::int32_t position, std::int32_t tokens) {
+        constexpr std::int32_t dim = 128, page = 256;
+        const auto count = static_cast<std::uint64_t>(tokens);
+        const std::int32_t chunks = position / page + 1;
+        const std::uint64_t page_bytes = std::uint64_t{2} * 2 * page * dim * static_cast<std::uint64_t>(kv_heads);
+        std::vector<std::int32_t> pages(count * static_cast<std::uint64_t>(chunks)), tables(count), positions(count, position);
+        std::iota(tables.begin(), tables.end(), 0);
+        std::iota(pages.begin(), pages.end(), 0);
+        pool_bytes = page_bytes * pages.size();
+        bytes = 4.0 * tokens * kv_heads * dim * (position + 1);
+        h.q = bench.space<float>(count * static_cast<std::uint64_t>(heads) * dim);
+        h.k = bench.space<float>(count * static_cast<std::uint64_t>(kv_heads) * dim);
+        h.v = bench.space<float>(count * static_cast<std::uint64_t>(kv_heads) * dim);
+        h.q_norm = h.k_norm = bench.space<float>(dim);
+        h.epsilon = 1e-6F;
+        h.cosine = h.sine = bench.space<float>(count * dim / 2);
+        h.half = dim / 2;
+        h.layout = 1;
+        h.heads = heads;
+        h.tokens = tokens;
+        h.pool = {nullptr, page_bytes, 0, page_bytes / 2, kv_heads, dim, dim};
+        h.places = {bench.array(positions), bench.array(tables), bench.array(pages), chunks};
+        a.q = h.q;
+        a.out = bench.space<float>(count * static_cast<std::uint64_t>(heads) * dim);
+        a.heads = heads;
+        a.tokens = tokens;
+        a.scale = 0.088F;
+        a.max_chunks = chunks;
+        a.partials = bench.space<float>(count * static_cast<std::uint64_t>(heads * chunks) * (dim + 2));
+        a.tickets = bench.array(std::vector<std::int32_t>(count * static_cast<std::uint64_t>(heads)));
+    }
+    Result<> launch(Bench& bench) {
+        h.pool.base = const_cast<std::uint8_t*>(bench.weights(pool_bytes));
         a.pool = h.pool;
         a.places = h.places;
         return attention_step(bench.queue(), h, a);
-    });
+    }
+
+    HeadArguments h = {};
+    AttentionArguments a = {};
+    std::uint64_t pool_bytes;
+    double bytes;
+};
+
+void attention(Bench& bench, const std::string& name, std::int32_t heads, std::int32_t kv_heads, std::int32_t position, std::int32_t tokens) {
+    bench.reset();
+    Attention one(bench, heads, kv_heads, position, tokens);
+    bench.time(fmt::format("{} attention at {}, {} tokens", name, position, tokens), one.bytes, 0, [&] { return one.launch(bench); });
+}
+
+// The kernels of a layer of the mixture for one token, one behind the other as in a step; then without each of them: what it costs there.
+void layers(Bench& bench, std::int32_t position) {
+    bench.reset();
+    Mixture m(bench, 1, q4_k);
+    Attention at(bench, 32, 4, position, 1);
+    ProductArguments qkv = {}, out = {};
+    const auto target = [&](std::uint32_t type, std::int32_t rows, std::int32_t cols, float* y, bool add) {
+        return Target{{nullptr, type, rows, cols, row_bytes(type, cols)}, nullptr, y, rows, add ? 1 : 0};
+    };
+    float* x = bench.space<float>(width);
+    float* middle = bench.space<float>(used * hidden);
+    qkv.targets[0] = target(q4_k, 4096, width, at.h.q, false);
+    qkv.targets[1] = target(q4_k, 512, width, const_cast<float*>(at.h.k), false);
+    qkv.targets[2] = target(q6_k, 512, width, const_cast<float*>(at.h.v), false);
+    qkv.target_count = 3;
+    out.targets[0] = target(q4_k, width, 4096, x, true);
+    out.target_count = 1;
+    qkv.tokens = out.tokens = 1;
+    qkv.forms = out.forms = kForm256;
+    qkv.x = x;
+    out.x = at.a.out;
+    qkv.norm = bench.space<float>(width);
+    qkv.epsilon = 1e-6F;
+    RouterArguments r = {};
+    r.x = x;
+    r.norm = qkv.norm;
+    r.epsilon = 1e-6F;
+    r.used = used;
+    r.normalize = 1;
+    r.normed = bench.space<float>(width);
+    r.groups_256 = bench.quantized(width, 256);
+    r.scores = bench.space<float>(experts);
+    r.tokens = 1;
+    const auto product = [&](ProductArguments& a) {
+        for (std::int32_t i = 0; i < a.target_count; ++i) {
+            Matrix& w = a.targets[i].w;
+            w.data = bench.weights(std::uint64_t{w.row_bytes} * static_cast<std::uint64_t>(w.rows));
+        }
+        return product_row(bench.queue(), a);
+    };
+    const std::pair<const char*, std::function<Result<>()>> parts[] = {
+        {"q k v", [&] { return product(qkv); }},
+        {"attention", [&] { return at.launch(bench); }},
+        {"o", [&] { return product(out); }},
+        {"router",
+         [&] {
+             r.w = {bench.weights(std::uint64_t{4} * experts * width), f32, experts, width, 4 * width};
+             return router_row(bench.queue(), r);
+         }},
+        {"gate and up",
+         [&] {
+             return experts_gate_up(bench.queue(), {m.table(), m.shape, m.chosen, 1, r.normed, r.groups_256, {}, middle, 1, r.scores, 1, m.shares, nullptr});
+         }},
+        {"down", [&] { return experts_down(bench.queue(), {m.table(), m.shape, m.chosen, m.shares, 1, middle, x, nullptr}); }},
+    };
+    const auto time = [&](const std::string& name, std::size_t left_out) {
+        bench.time(fmt::format("30b layer at {}{}", position, name), 0, 0, [&]() -> Result<> {
+            for (std::size_t i = 0; i < std::size(parts); ++i) {
+                if (i != left_out) HR_CHECK(parts[i].second());
+            }
+            return {};
+        });
+    };
+    time("", std::size(parts));
+    for (std::size_t i = 0; i < std::size(parts); ++i) time(fmt::format(" without {}", parts[i].first), i);
 }
 
 void mixture_prefill(Bench& bench, std::int32_t tokens) {
@@ -341,6 +419,7 @@ int main(int argc, char** argv) {
         attention(bench, "30b", 32, 4, position, 1);
         attention(bench, "8b", 32, 8, position, 1);
     }
+    for (const std::int32_t position : {200, 300}) layers(bench, position);
     attention(bench, "30b", 32, 4, 300, 8);
     attention(bench, "8b", 32, 8, 300, 8);
     products(bench, "30b logits", {{q6_k, 151936}}, 2048, 1, false, true);
