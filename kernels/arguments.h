@@ -304,8 +304,7 @@ struct AttentionArguments {
     std::int32_t stages = 0;  // tiles in shared memory: 3, 5 or 8; the launch sets it
 };
 
-// attention_step_HEADS: head_rows and attention_rows_HEADS in one, for tokens of which no two are of one session. q is only read; its results
-// take the same way. What the pool holds of earlier positions must be there before the kernel before this one on the stream begins.
+// attention_step_WIDTH_HEADS: head_rows and attention_rows_HEADS in one, for heads of that width and tokens of which no two are of one session. What the pool holds of earlier positions must be there before the kernel before this one on the stream begins.
 struct StepAttentionArguments {
     HeadArguments heads;
     AttentionArguments attention;
@@ -402,10 +401,14 @@ struct AwaitArguments {
     X(attention_rows_2, AttentionArguments)                      \
     X(attention_rows_4, AttentionArguments)                      \
     X(attention_rows_8, AttentionArguments)                      \
-    X(attention_step_1, StepAttentionArguments)                  \
-    X(attention_step_2, StepAttentionArguments)                  \
-    X(attention_step_4, StepAttentionArguments)                  \
-    X(attention_step_8, StepAttentionArguments)                  \
+    X(attention_step_64_1, StepAttentionArguments)               \
+    X(attention_step_64_2, StepAttentionArguments)               \
+    X(attention_step_64_4, StepAttentionArguments)               \
+    X(attention_step_64_8, StepAttentionArguments)               \
+    X(attention_step_128_1, StepAttentionArguments)              \
+    X(attention_step_128_2, StepAttentionArguments)              \
+    X(attention_step_128_4, StepAttentionArguments)              \
+    X(attention_step_128_8, StepAttentionArguments)              \
     X(attention_prefill, AttentionArguments)                     \
     X(attention_prefill_64, AttentionArguments)                  \
     X(attention_prefill_96, AttentionArguments)                  \

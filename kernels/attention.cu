@@ -16,7 +16,7 @@ HR_EARLY_KERNEL(head_rows, HeadArguments, 256) {
     const bool is_q = head < a.heads, is_k = !is_q && head < a.heads + pool.kv_heads;
     const int kv_head = is_q ? 0 : (head - a.heads) % pool.kv_heads;
     const int page = page_of(a.places, token, position / kPage), slot = position % kPage;
-    const HeadFactors factors(a, token, is_q ? a.q_norm : is_k ? a.k_norm : nullptr, is_q || is_k);
+    const HeadFactors<0> factors(a, token, is_q ? a.q_norm : is_k ? a.k_norm : nullptr, is_q || is_k);
     wait_for_previous();
     if (head >= a.heads + 2 * pool.kv_heads) return;
     if (!is_q && !is_k) {
@@ -27,7 +27,7 @@ HR_EARLY_KERNEL(head_rows, HeadArguments, 256) {
     }
     const int width = pool.head_dim;
     float* q = a.q + (static_cast<std::int64_t>(token) * a.heads + head) * width;
-    make_head(a, factors, is_q ? q : a.k + (static_cast<std::int64_t>(token) * pool.kv_heads + kv_head) * width, made[warp()]);
+    make_head<0>(a, factors, is_q ? q : a.k + (static_cast<std::int64_t>(token) * pool.kv_heads + kv_head) * width, made[warp()]);
     std::uint16_t* k = keys(pool, page, kv_head) + slot * width;
     for (int i = lane(); i < width; i += kWarp) {
         if (is_q) q[i] = made[warp()][i];
@@ -36,7 +36,7 @@ HR_EARLY_KERNEL(head_rows, HeadArguments, 256) {
 }
 
 // Blocks: KV head and part of its query heads, chunk, token. fresh: the heads as the products left them, to be made ready here; or null.
-template <int HB>
+template <int HB, int W>
 HR_DEVICE void attention_rows(const AttentionArguments& a, const HeadArguments* fresh) {
     const int parts = grid_x() / a.pool.kv_heads;
     const int kv_head = block_x() / parts, part = block_x() % parts, token = block_z();
@@ -44,20 +44,24 @@ HR_DEVICE void attention_rows(const AttentionArguments& a, const HeadArguments* 
     const Visible visible(a.places.positions[token], a.window);
     const int chunks = visible.pages(), number = visible.first_page() + block_y();
     if (block_y() >= chunks) return;
-    attend_all<HB>(a, token, kv_head, kv_head * group + part * heads, heads, visible, number, number + 1, chunks == 1, fresh);
+    attend_all<HB, W>(a, token, kv_head, kv_head * group + part * heads, heads, visible, number, number + 1, chunks == 1, fresh);
 }
 
 // By the number of query heads that a block works on at once: each is compiled for its own needs.
 inline constexpr int kBlocks = 2;  // to a multiprocessor: one computes while the other waits
-HR_KERNEL_OF(attention_rows_1, AttentionArguments, kBlock, kBlocks) { attention_rows<1>(a, nullptr); }
-HR_KERNEL_OF(attention_rows_2, AttentionArguments, kBlock, kBlocks) { attention_rows<2>(a, nullptr); }
-HR_KERNEL_OF(attention_rows_4, AttentionArguments, kBlock, kBlocks) { attention_rows<4>(a, nullptr); }
-HR_KERNEL_OF(attention_rows_8, AttentionArguments, kBlock, kBlocks) { attention_rows<8>(a, nullptr); }
+HR_KERNEL_OF(attention_rows_1, AttentionArguments, kBlock, kBlocks) { attention_rows<1, 0>(a, nullptr); }
+HR_KERNEL_OF(attention_rows_2, AttentionArguments, kBlock, kBlocks) { attention_rows<2, 0>(a, nullptr); }
+HR_KERNEL_OF(attention_rows_4, AttentionArguments, kBlock, kBlocks) { attention_rows<4, 0>(a, nullptr); }
+HR_KERNEL_OF(attention_rows_8, AttentionArguments, kBlock, kBlocks) { attention_rows<8, 0>(a, nullptr); }
 
-HR_EARLY_KERNEL_OF(attention_step_1, StepAttentionArguments, kBlock, kBlocks) { attention_rows<1>(a.attention, &a.heads); }
-HR_EARLY_KERNEL_OF(attention_step_2, StepAttentionArguments, kBlock, kBlocks) { attention_rows<2>(a.attention, &a.heads); }
-HR_EARLY_KERNEL_OF(attention_step_4, StepAttentionArguments, kBlock, kBlocks) { attention_rows<4>(a.attention, &a.heads); }
-HR_EARLY_KERNEL_OF(attention_step_8, StepAttentionArguments, kBlock, kBlocks) { attention_rows<8>(a.attention, &a.heads); }
+// The same for heads of 64 and 128 elements: code of few bytes, since a step comes to it cold.
+#define HR_STEP(at_once, width)                                                                    \
+    HR_EARLY_KERNEL_OF(attention_step_##width##_##at_once, StepAttentionArguments, kBlock, kBlocks) { \
+        attention_rows<at_once, width>(a.attention, &a.heads);                                     \
+    }
+HR_STEP(1, 64) HR_STEP(2, 64) HR_STEP(4, 64) HR_STEP(8, 64)
+HR_STEP(1, 128) HR_STEP(2, 128) HR_STEP(4, 128) HR_STEP(8, 128)
+#undef HR_STEP
 
 // Blocks: neighbouring tokens, KV head. In the order of attention_rows, page by page: where there are no matrix units for halves.
 HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
@@ -68,7 +72,7 @@ HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
         if (token >= a.tokens) return;
         const Visible visible(a.places.positions[token], a.window);
         const int from = visible.first_page();
-        attend_all<4>(a, token, block_y(), block_y() * group, group, visible, from, from + visible.pages(), true, nullptr);
+        attend_all<4, 0>(a, token, block_y(), block_y() * group, group, visible, from, from + visible.pages(), true, nullptr);
         sync();
     }
 }

@@ -51,6 +51,7 @@ HR_DEVICE float fold_positions(const float (&sums)[P]) {
 }
 
 // The tiles of a page, in the order of their use: those of K, then those of V. One is used while the next ones arrive.
+template <int W>
 struct Stream {
     static constexpr int kStageHalves = kernels::kStageBytes / 2;
 
@@ -64,13 +65,15 @@ struct Stream {
     int at = 0, at_stage = 0;
 
     HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int begin, int end, int most_stages)
-        : k(keys(pool, page, kv_head)), v(values(pool, page, kv_head)), width(pool.head_dim), width_v(pool.head_dim_v), stages(most_stages) {
+        : k(keys(pool, page, kv_head)), v(values(pool, page, kv_head)), width(width_or<W>(pool.head_dim)), width_v(width_or<W>(pool.head_dim_v)),
+          stages(most_stages) {
         const int wider = width > width_v ? width : width_v;
         rows = wider <= 64 ? 128 : wider <= 128 ? 64 : 32;
         first = begin / rows * rows;
         tiles = (end - 1) / rows - begin / rows + 1;
         k += first * width;
         v += first * width_v;
+#pragma unroll 1
         for (int i = 0; i < stages - 1; ++i) start(i, i);
     }
     HR_DEVICE static std::uint16_t* stage(int number) { return reinterpret_cast<std::uint16_t*>(dynamic_shared()) + number * kStageHalves; }
@@ -83,6 +86,7 @@ struct Stream {
                 HR_UNROLL
                 for (int i = 0; i < kStageHalves; i += kBlock * 8) start_copy(to + i, from + i, true);
             } else {
+#pragma unroll 1
                 for (int i = 0; i + thread() * 8 < count; i += kBlock * 8) start_copy(to + i, from + i, true);
             }
         }
@@ -132,8 +136,8 @@ struct Fresh {
 // scores[h][i] of `heads` heads and the positions i of [begin, end), from all K tiles of the stream. The queries are where the scores will be,
 // [heads, kPage], copied before the first tile. A warp has H heads, and every warp has some. J: width / 32; or more, where kExact is false:
 // the elements too many count as zero and change nothing.
-template <int H, int J, bool kExact>
-HR_DEVICE void score(Stream& stream, const Fresh& fresh, int heads, int begin, int end, float scale, float* scores) {
+template <int H, int J, bool kExact, int W>
+HR_DEVICE void score_heads(Stream<W>& stream, const Fresh& fresh, int heads, int begin, int end, float scale, float* scores) {
     constexpr int P = kPositions<H>;
     const int sets = (heads + H - 1) / H, per_set = threads() / kWarp / sets;  // warps
     const int head = warp() % sets * H, group = warp() / sets;
@@ -147,10 +151,12 @@ HR_DEVICE void score(Stream& stream, const Fresh& fresh, int heads, int begin, i
         for (int j = 0; j < J; ++j) queries[s][j] = h < heads && (kExact || 32 * j < width) ? scores[h * kPage + 32 * j + lane()] : 0.0F;
     }
     sync();
+#pragma unroll 1
     for (int number = 0; number < stream.tiles; ++number) {
         if (number > 0) tile = stream.next();
         const int first = stream.first + number * stream.rows;
         fresh.put(Fresh::k(), stream.width, tile, first, stream.rows);
+#pragma unroll 1
         for (int row = group < per_set ? group * P : stream.rows; row < stream.rows; row += per_set * P) {
             if (first + row + P <= begin || first + row >= end) continue;
             float folded[P];
@@ -179,13 +185,18 @@ HR_DEVICE void score(Stream& stream, const Fresh& fresh, int heads, int begin, i
     }
 }
 
-template <int H>
-HR_DEVICE void score(Stream& stream, const Fresh& fresh, int heads, int begin, int end, float scale, float* scores) {
+template <int H, int W>
+HR_DEVICE void score(Stream<W>& stream, const Fresh& fresh, int heads, int begin, int end, float scale, float* scores) {
     constexpr int kFew = H < 2 ? H : 2;  // so that the queries of wide heads fit the registers
-    if (stream.width == 64) return score<H, 2, true>(stream, fresh, heads, begin, end, scale, scores);
-    if (stream.width == 128) return score<H, 4, true>(stream, fresh, heads, begin, end, scale, scores);
-    if (stream.width == 256) return score<kFew, 8, true>(stream, fresh, heads, begin, end, scale, scores);
-    score<kFew, 8, false>(stream, fresh, heads, begin, end, scale, scores);
+    if constexpr (W > 0) {
+        static_assert(W <= 128);
+        score_heads<H, W / kWarp, true>(stream, fresh, heads, begin, end, scale, scores);
+    } else {
+        if (stream.width == 64) return score_heads<H, 2, true>(stream, fresh, heads, begin, end, scale, scores);
+        if (stream.width == 128) return score_heads<H, 4, true>(stream, fresh, heads, begin, end, scale, scores);
+        if (stream.width == 256) return score_heads<kFew, 8, true>(stream, fresh, heads, begin, end, scale, scores);
+        score_heads<kFew, 8, false>(stream, fresh, heads, begin, end, scale, scores);
+    }
 }
 
 // ---- Values ----
@@ -225,6 +236,7 @@ HR_DEVICE void add_values(const std::uint16_t* v, int some_width, int begin, int
         add(i, weight);
     };
     int i = begin;
+#pragma unroll 1
     for (; i < end && i % 4 != 0; ++i) add_one(i);
 #pragma unroll 4
     for (; i + 4 <= end; i += 4) {
@@ -239,6 +251,7 @@ HR_DEVICE void add_values(const std::uint16_t* v, int some_width, int begin, int
             add(i + r, weight);
         }
     }
+#pragma unroll 1
     for (; i < end; ++i) add_one(i);
 }
 
@@ -254,6 +267,7 @@ struct State {
 
 // Turns the scores of a page into weights and takes the page into the state. A warp for each head.
 HR_DEVICE void weigh(float* scores, int heads, int begin, int end, bool first_page, State& state) {
+#pragma unroll 1
     for (int head = warp(); head < heads; head += threads() / kWarp) {
         float x[kPage / kWarp];
         float largest = bits_to_float(0xff800000U);
@@ -303,6 +317,7 @@ struct Partials {
 
 // Combines the chunks of `heads` neighbouring rows, ascending, and writes their outputs. The whole block comes here; shared memory for tiles is
 // free again.
+template <int W>
 HR_DEVICE void combine_chunks(const AttentionArguments& a, std::int64_t row, int heads, int chunks) {
     constexpr int kAtOnce = 128;  // chunks whose factors are in shared memory together
     constexpr int kAhead = 8;     // chunks whose outputs are on the way
@@ -312,17 +327,20 @@ HR_DEVICE void combine_chunks(const AttentionArguments& a, std::int64_t row, int
     static_assert(kMostHeads * kAtOnce * sizeof(Factors) <= 3 * kernels::kStageBytes);
     auto* factors = reinterpret_cast<Factors*>(dynamic_shared());  // [heads, kAtOnce]
     const Partials partials(a);
-    const int width = partials.width, fours = width / 4;
+    const int width = width_or<W>(partials.width), fours = width / 4;
     for (int base = 0; base < heads * fours; base += kBlock) {
         const bool some = base + thread() < heads * fours;
         const int head = some ? (base + thread()) / fours : 0, element = some ? (base + thread()) % fours * 4 : 0;
         const float* outputs = partials.output(row + head, 0) + element;
         Floats<4> out = {{-0.0F, -0.0F, -0.0F, -0.0F}};  // the first factor is 0, and 0 * -0 + x is x for every x
         float sum = 0;
+#pragma unroll 1
         for (int first = 0; first < chunks; first += kAtOnce) {
             sync();
+#pragma unroll 1
             for (int h = warp(); h < heads; h += kBlock / kWarp) {
                 float largest = bits_to_float(0xff800000U);  // over the chunks so far
+#pragma unroll 1
                 for (int at = 0; at < chunks && at < first + kAtOnce; at += kWarp) {
                     const bool there = at + lane() < chunks;
                     const float* mine = partials.largest_and_sum(row + h, there ? at + lane() : at);
@@ -340,6 +358,7 @@ HR_DEVICE void combine_chunks(const AttentionArguments& a, std::int64_t row, int
             sync();
             const Factors* own = factors + head * kAtOnce;
             const int count = chunks - first < kAtOnce ? chunks - first : kAtOnce;
+#pragma unroll 1
             for (int at = 0; at < count; at += kAhead) {
                 Floats<4> o[kAhead];
                 HR_UNROLL
@@ -365,13 +384,13 @@ HR_DEVICE void combine_chunks(const AttentionArguments& a, std::int64_t row, int
 // that it sees, and the output is finished; else there is one page, and its part of the output goes to the partials. HB: `heads` or more.
 // raw: the token's heads have still to be made ready; null: they are, and K and V in the pool. A block of a token's last page makes its K and V,
 // the one that has the KV head's first query head stores them.
-template <int HB>
+template <int HB, int W>
 HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to, bool whole,
                       const HeadArguments* raw) {
     constexpr int D = 1, N = HB > 1 ? HB / 2 : 1;  // no thread is without outputs where V has 128 elements
     __shared__ State state;
     float* scores = reinterpret_cast<float*>(dynamic_shared() + a.stages * kernels::kStageBytes);  // [HB, kPage], then weights
-    const int width = a.pool.head_dim, width_v = a.pool.head_dim_v;
+    const int width = width_or<W>(a.pool.head_dim), width_v = width_or<W>(a.pool.head_dim_v);
     const int row = token * a.heads + head;
     const Share<D, N> share(heads, width_v);
     float out[N][D] = {};
@@ -386,26 +405,27 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
             close_copies();
         }
         // With raw heads the pool's other rows are those of steps before: they are on their way while the kernel before is still at work.
-        Stream stream(a.pool, page, kv_head, begin, end, a.stages);
+        Stream<W> stream(a.pool, page, kv_head, begin, end, a.stages);
         if (raw != nullptr) {
             __shared__ float made[kMostWidth];
             const bool own = number == visible.position / kPage;
             const int slot = visible.position % kPage;
             if (thread() == 0) Fresh::row() = own ? slot : -1;
+#pragma unroll 1
             for (int task = warp(), first = true; task < heads + (own ? 2 : 0); task += kBlock / kWarp, first = false) {
                 const bool is_q = task < heads, is_k = task == heads;
-                const HeadFactors factors(*raw, token, is_q ? raw->q_norm : is_k ? raw->k_norm : nullptr, is_q || is_k);
+                const HeadFactors<W> factors(*raw, token, is_q ? raw->q_norm : is_k ? raw->k_norm : nullptr, is_q || is_k);
                 if (first) wait_for_previous();
                 const std::int64_t kv_row = static_cast<std::int64_t>(token) * a.pool.kv_heads + kv_head;
                 if (is_q) {
-                    make_head(*raw, factors, raw->q + static_cast<std::int64_t>(row + task) * width, scores + task * kPage);
+                    make_head<W>(*raw, factors, raw->q + static_cast<std::int64_t>(row + task) * width, scores + task * kPage);
                     continue;
                 }
                 std::uint16_t* kept = is_k ? Fresh::k() : Fresh::v();
                 std::uint16_t* pool = is_k ? keys(a.pool, page, kv_head) + slot * width : values(a.pool, page, kv_head) + slot * width_v;
                 const float* x = raw->v + kv_row * width_v;
                 if (is_k) {
-                    make_head(*raw, factors, raw->k + kv_row * width, made);
+                    make_head<W>(*raw, factors, raw->k + kv_row * width, made);
                     x = made;
                 }
                 for (int i = lane(); i < (is_k ? width : width_v); i += kWarp) {
@@ -417,8 +437,9 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
             wait_for_previous();
             sync();
         }
-        score<HB>(stream, fresh, heads, begin, end, a.scale, scores);
+        score<HB, W>(stream, fresh, heads, begin, end, a.scale, scores);
         float o[N][D] = {};
+#pragma unroll 1
         for (int tile = 0; tile < stream.tiles; ++tile) {
             const std::uint16_t* v = stream.next();
             if (tile == 0) {
@@ -430,7 +451,8 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
             const int from_row = begin > first ? begin - first : 0, to_row = end - first < stream.rows ? end - first : stream.rows;
             const float* weights = scores + share.head * kPage + first;
             if (!share.some) continue;
-            if (width_v == 128) add_values<D, N, 128>(v + share.element, width_v, from_row, to_row, weights, o);
+            if (W > 0) add_values<D, N, W>(v + share.element, width_v, from_row, to_row, weights, o);
+            else if (width_v == 128) add_values<D, N, 128>(v + share.element, width_v, from_row, to_row, weights, o);
             else add_values<D, N, 0>(v + share.element, width_v, from_row, to_row, weights, o);
         }
         if (share.some) {
@@ -469,17 +491,18 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
     sync();
     if (last == 0) return;
     fence();
-    combine_chunks(a, row, heads, chunks);
+    combine_chunks<W>(a, row, heads, chunks);
     if (thread() == 0) a.tickets[row] = 0;
 }
 
 // The same for any number of heads, HB at a time; of wider values half as many.
-template <int HB>
+template <int HB, int W>
 HR_DEVICE void attend_all(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to,
                           bool whole, const HeadArguments* raw) {
-    const int most = HB > 1 && a.pool.head_dim_v > 128 ? HB / 2 : HB;
+    const int most = HB > 1 && width_or<W>(a.pool.head_dim_v) > 128 ? HB / 2 : HB;
+#pragma unroll 1
     for (int h = 0; h < heads; h += most) {
-        attend<HB>(a, token, kv_head, head + h, heads - h < most ? heads - h : most, visible, from, to, whole, raw);
+        attend<HB, W>(a, token, kv_head, head + h, heads - h < most ? heads - h : most, visible, from, to, whole, raw);
         if (h + most < heads) sync();
     }
 }

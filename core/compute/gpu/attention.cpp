@@ -85,10 +85,16 @@ Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
 Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
     if (arguments.tokens <= 0) return {};
     HR_TRY(const Division division, divide(queue, "attention_step", arguments));
-    const Kernel kernel = division.at_once == 1   ? Kernel::attention_step_1
-                          : division.at_once == 2 ? Kernel::attention_step_2
-                          : division.at_once == 4 ? Kernel::attention_step_4
-                                                  : Kernel::attention_step_8;
+    const int width = arguments.pool.head_dim;
+    if ((width != 64 && width != 128) || arguments.pool.head_dim_v != width) {
+        HR_CHECK(head_rows(queue, heads));
+        return attention_rows(queue, arguments);
+    }
+    const auto of_width = [&](Kernel of_64, Kernel of_128) { return width == 64 ? of_64 : of_128; };
+    const Kernel kernel = division.at_once == 1   ? of_width(Kernel::attention_step_64_1, Kernel::attention_step_128_1)
+                          : division.at_once == 2 ? of_width(Kernel::attention_step_64_2, Kernel::attention_step_128_2)
+                          : division.at_once == 4 ? of_width(Kernel::attention_step_64_4, Kernel::attention_step_128_4)
+                                                  : of_width(Kernel::attention_step_64_8, Kernel::attention_step_128_8);
     StepAttentionArguments both{.heads = heads, .attention = arguments};
     both.attention.stages = division.stages;
     return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, both);

@@ -48,6 +48,7 @@ struct Queue {
 // attention.cpp
 [[nodiscard]] Result<> head_rows(Queue queue, const HeadArguments& arguments);
 [[nodiscard]] Result<> attention_rows(Queue queue, const AttentionArguments& arguments);
+// head_rows and attention_rows, in one kernel where there is one for the heads' width.
 [[nodiscard]] Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments);
 [[nodiscard]] Result<> attention_prefill(Queue queue, const AttentionArguments& arguments);
 

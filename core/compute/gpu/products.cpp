@@ -82,9 +82,7 @@ Result<> product_row(Queue queue, const ProductArguments& arguments) {
     if (const auto special = row_kernel(arguments)) {
         // One block to a multiprocessor: each of them makes the row's codes once.
         const unsigned blocks = static_cast<unsigned>(std::min<std::int64_t>(units(arguments), multiprocessors(queue)));
-        // No more warps than have rows, but enough to make the codes: what a small matrix leaves free the next kernel's blocks take.
-        const unsigned warps = std::max(16U, (static_cast<unsigned>(units(arguments)) + blocks - 1) / blocks);
-        return queue.kernels.launch(*special, {blocks}, {std::min(wide_block(queue), warps * 32)}, row_bytes(n) + (arguments.norm ? n * 4 : 0), queue.stream, arguments);
+        return queue.kernels.launch(*special, {blocks}, {wide_block(queue)}, row_bytes(n) + (arguments.norm ? n * 4 : 0), queue.stream, arguments);
     }
     unsigned shared = 0;
     if ((arguments.forms & kFormFloats) && arguments.norm) shared += round_up(n * 4);
