@@ -485,9 +485,11 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
     // The last block of these rows to come here finishes them.
     __shared__ int last;
     const int chunks = visible.pages();
-    fence();
     sync();
-    if (thread() == 0) last = atomic_add(a.tickets + row, 1) == chunks - 1 ? 1 : 0;
+    if (thread() == 0) {
+        fence();  // for the whole block: the barrier comes before
+        last = atomic_add(a.tickets + row, 1) == chunks - 1 ? 1 : 0;
+    }
     sync();
     if (last == 0) return;
     fence();

@@ -1,6 +1,7 @@
 #!/bin/sh
 # run_models.sh PART…: on a machine with an NVIDIA card, from the folder that pack_models.sh made. Parts:
 #   words      the built-in model's greedy words on the card and on the processor, prompts of 1 to 1,500 tokens
+#   families   small models of every family on the card and on the processor, logits and greedy tokens (compare_devices.py)
 #   8b  30b    files of these shapes: prompt, decode at 128 and 16,384 tokens of context, eight sessions together
 #   experts    30b with a quarter, half, three quarters and none of the experts on the card
 # Everything is printed to standard output; models are written to the folder MODELS (default: a temporary one).
@@ -38,6 +39,13 @@ for part in "$@"; do
     echo "== $part"
     case $part in
     words) words ;;
+    families)
+        for small in "$here"/families/*.gguf; do python3 "$here/compare_devices.py" "$cli" "$small" 256; done
+        for shape in qwen3-0.6b qwen3moe-1.5b-a0.3b; do
+            model $shape
+            python3 "$here/compare_devices.py" "$cli" "$models/$shape.gguf" 30000
+        done
+        ;;
     8b | 30b)
         shape=qwen3-8b
         [ "$part" = 8b ] || shape=qwen3moe-30b-a3b
