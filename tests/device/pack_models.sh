@@ -10,6 +10,6 @@ output=$3
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 mkdir -p "$output"
 cp "$build/bin/headroom-cli" "$here/run_models.sh" "$here/compare_devices.py" "$synth" "$output/"
-"$build/bin/write_synthetic_models" "$output/families"
+cp "$build/bin/write_synthetic_models" "$output/"
 cp "$here/../../resources/model/guide-q4_k_m.gguf" "$output/guide.gguf"
-"$here/copy_libraries.sh" "$output/lib" "$build/bin/headroom-cli"
+"$here/copy_libraries.sh" "$output/lib" "$build/bin/headroom-cli" "$build/bin/write_synthetic_models"

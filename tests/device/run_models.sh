@@ -40,7 +40,8 @@ for part in "$@"; do
     case $part in
     words) words ;;
     families)
-        for small in "$here"/families/*.gguf; do python3 "$here/compare_devices.py" "$cli" "$small" 256; done
+        "$here/write_synthetic_models" "$models/families"
+        for small in "$models"/families/*.gguf; do python3 "$here/compare_devices.py" "$cli" "$small" 256; done
         for shape in qwen3-0.6b qwen3moe-1.5b-a0.3b; do
             model $shape
             python3 "$here/compare_devices.py" "$cli" "$models/$shape.gguf" 30000
