@@ -250,8 +250,7 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
         }
         return group;
     };
-    constexpr int kFar = 4;
-    for (int i = part; i < groups && i < kFar * parts; i += parts) begin_groups<Weights>(i, groups, blocks, locate);
+    for (int i = part; i < groups && i < 4 * parts; i += parts) begin_groups<Weights>(i, groups, blocks, locate);
 
     auto* results = reinterpret_cast<float*>(dynamic_shared());  // [used, rows_of_block]
     const Quantized all = take_groups_256(dynamic_shared() + (shape.used * rows_of_block * 4 + 15) / 16 * 16, shape.used * n);
@@ -265,7 +264,7 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
     sync();
     const Quantized own = {all.codes + rank * n, all.scales + rank * blocks, all.sums + rank * n / 16};
     const auto input = [&](int) { return own; };
-    multiply_groups<Weights, kFar>(part, parts, groups, blocks, input, locate, [&](int i, float value) {
+    multiply_groups<Weights>(part, parts, groups, blocks, input, locate, [&](int i, float value) {
         const int row = kRows * i + lane() / kLanes;
         if (lane() >= 8 || lane() % kLanes != 0 || begin + row >= end) return;
         if (a.outputs != nullptr) a.outputs[(token * shape.used + rank) * shape.width + begin + row] = value;

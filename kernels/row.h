@@ -74,9 +74,8 @@ HR_DEVICE float value_of(const GroupBlocks<Weights>& item, int b, int l, const Q
 }
 
 // The groups number, number + step, … below `count`: locate(n) says which rows group n is, finish(n, product) gets the product of row
-// l / kLanes in lane l, l below 8. x(n): the quantized row that group n is multiplied with, of `blocks` superblocks. Of short rows, which are
-// one step long, those of the group kFar further are fetched ahead; begin_groups was called for the ones before it.
-template <class Weights, int kFar = 1, class Locate, class Input, class Finish>
+// l / kLanes in lane l, l below 8. x(n): the quantized row that group n is multiplied with, of `blocks` superblocks.
+template <class Weights, class Locate, class Input, class Finish>
 HR_DEVICE void multiply_groups(int number, int step, int count, int blocks, Input x, Locate locate, Finish finish) {
     if (number >= count) return;
     const int l = lane() & 7, mine = lane() >> 3;
@@ -88,13 +87,8 @@ HR_DEVICE void multiply_groups(int number, int step, int count, int blocks, Inpu
         const Quantized row = x(number);
         for (int base = 0; base < blocks; base += 4) {
             const int ahead = base + 4 * (blocks > 4 ? kStepsAhead : 1), behind = (blocks + 3) / 4 * 4;
-            if (ahead < behind) {
-                prefetch_step<Weights>(group, ahead, blocks);
-            } else if (kFar > 1 && blocks <= 4) {
-                if (number + kFar * step < count) prefetch_step<Weights>(locate(number + kFar * step), 0, blocks);
-            } else if (more) {
-                prefetch_step<Weights>(next_group, ahead - behind, blocks);
-            }
+            if (ahead < behind) prefetch_step<Weights>(group, ahead, blocks);
+            else if (more) prefetch_step<Weights>(next_group, ahead - behind, blocks);
             const int b = base + mine < blocks ? base + mine : blocks - 1;
             GroupBlocks<Weights> item;
             item.load(group, b * Weights::kBytes, l);
