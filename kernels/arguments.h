@@ -301,7 +301,11 @@ struct AttentionArguments {
     std::int32_t max_chunks;  // no token sees more chunks than this
     float* partials;          // room for tokens * heads * max_chunks * (head_dim_v + 2), aligned to 16 bytes
     std::int32_t* tickets;    // [tokens * heads]; like partials only where max_chunks is not 1
-    std::int32_t stages = 0;  // tiles in shared memory: 3, 5 or 8; the launch sets it
+    // The launch sets these: tiles in shared memory (3, 5 or 8); of attention_rows and attention_step, the parts into which the query heads of
+    // a KV head are divided, and the heads of one.
+    std::int32_t stages = 0;
+    std::int32_t parts = 1;
+    std::int32_t heads_of_part = 0;
 };
 
 // attention_step_WIDTH_HEADS: head_rows and attention_rows_HEADS in one, for heads of that width and tokens of which no two are of one session. What the pool holds of earlier positions must be there before the kernel before this one on the stream begins.

@@ -38,13 +38,12 @@ HR_EARLY_KERNEL(head_rows, HeadArguments, 256) {
 // Blocks: KV head and part of its query heads, chunk, token. fresh: the heads as the products left them, to be made ready here; or null.
 template <int HB, int W>
 HR_DEVICE void attention_rows(const AttentionArguments& a, const HeadArguments* fresh) {
-    const int parts = grid_x() / a.pool.kv_heads;
-    const int kv_head = block_x() / parts, part = block_x() % parts, token = block_z();
-    const int group = a.heads / a.pool.kv_heads, heads = group / parts;
-    const Visible visible(a.places.positions[token], a.window);
+    const int kv_head = block_x() / a.parts, token = block_z(), heads = a.heads_of_part;
+    const int position = a.places.positions[token], table = a.places.tables[token];
+    const Visible visible(position, a.window);
     const int chunks = visible.pages(), number = visible.first_page() + block_y();
-    if (block_y() >= chunks) return;
-    attend_all<HB, W>(a, token, kv_head, kv_head * group + part * heads, heads, visible, number, number + 1, chunks == 1, fresh);
+    if (block_y() >= chunks || table < 0) return;  // both are here then: one does not wait for the other
+    attend_all<HB, W>(a, token, kv_head, block_x() * heads, heads, visible, number, number + 1, chunks == 1, fresh);
 }
 
 // By the number of query heads that a block works on at once: each is compiled for its own needs.

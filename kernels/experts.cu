@@ -31,6 +31,16 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
     const int unit = warp() * grid_x() + block_x();
     if (unit < units) prefetch(row_of(a.w.data, 2 * unit, a.w.row_bytes), 2 * unit + 1 < a.w.rows ? 2 * a.w.row_bytes : a.w.row_bytes);
     for (int row = warp() * grid_x() + block_x(); row < a.w.rows; row += step) prefetch(row_of(a.w.data, row, a.w.row_bytes), a.w.row_bytes);
+    // Of a row of floats the first loads are under way while the token's row is still being made.
+    constexpr int kAhead = 32;
+    const bool single = static_cast<TensorType>(a.w.type) == TensorType::f32;
+    const int own_row = warp() * grid_x() + block_x();
+    float ahead[kAhead];
+    HR_UNROLL
+    for (int i = 0; i < kAhead; ++i) {
+        const int k = i * kWarp + lane();
+        ahead[i] = single && own_row < a.w.rows && k < n ? reinterpret_cast<const float*>(row_of(a.w.data, own_row, a.w.row_bytes))[k] : 0.0F;
+    }
     wait_for_previous();
 
     // In shared memory: the normed row, and its codes where the router's weights are quantized.
@@ -66,8 +76,14 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
         for (int row = warp() * grid_x() + block_x(); row < a.w.rows; row += step) {
             const float* w = reinterpret_cast<const float*>(row_of(a.w.data, row, a.w.row_bytes));
             float s = 0;
+            int k = lane();
+            if (row == own_row) {
+                HR_UNROLL
+                for (int i = 0; i < kAhead; ++i) s = k + i * kWarp < n ? fma(ahead[i], normed[k + i * kWarp], s) : s;
+                k += kAhead * kWarp;
+            }
 #pragma unroll 32
-            for (int k = lane(); k < n; k += kWarp) s = fma(w[k], normed[k], s);
+            for (; k < n; k += kWarp) s = fma(w[k], normed[k], s);
             s = fold_32(s);
             if (lane() == 0) all_scores[row] = s;
         }

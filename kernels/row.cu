@@ -163,7 +163,6 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     __shared__ float scores[kMostExperts], picked[kMostUsed];
     __shared__ std::int32_t chosen_here[kMostUsed];
     __shared__ int listed;
-    __shared__ const std::uint8_t* places[kMostExperts][2];  // of every expert's gate and up matrix, where the choice is made here
     const auto& shape = a.shape;
     const int n = shape.width, blocks = n / 256, all = a.tokens * n;
     const int step = grid_x() * (threads() / kWarp);
@@ -172,13 +171,6 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     std::int16_t* list = x.sums + all / 16;  // of choices; where every expert is here there is none
     const bool complete = a.complete != 0;
     const std::int32_t* chosen = a.chosen;
-    if (a.scores != nullptr) {
-        // Where the experts lie no kernel changes: the addresses are there before the scores are.
-        for (int i = thread(); i < shape.experts; i += threads()) {
-            places[i][0] = a.table[i].gate;
-            places[i][1] = a.table[i].up;
-        }
-    }
     wait_for_previous();
     if (a.scores != nullptr) {
         for (int i = thread(); i < shape.experts; i += threads()) scores[i] = ordered(a.scores[i]);
@@ -203,10 +195,9 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     const int count = (complete ? a.tokens * shape.used : listed) * shape.hidden;
     const auto choice_of = [&](int i) { return complete ? i / shape.hidden : static_cast<int>(list[i / shape.hidden]); };
     const auto locate = [&](int i) {
-        const int row = i % shape.hidden, expert = chosen[choice_of(i)];
-        const std::uint8_t* gate = a.scores != nullptr ? places[expert][0] : a.table[expert].gate;
-        const std::uint8_t* up = a.scores != nullptr ? places[expert][1] : a.table[expert].up;
-        return RowGroup{{row_of(gate, row, shape.gate_row_bytes), row_of(up, row, shape.up_row_bytes)}};
+        const int row = i % shape.hidden;
+        const ExpertAddresses& expert = a.table[chosen[choice_of(i)]];
+        return RowGroup{{row_of(expert.gate, row, shape.gate_row_bytes), row_of(expert.up, row, shape.up_row_bytes)}};
     };
     begin_groups<Weights>(number, count, blocks, locate);
     wait_for_copies<0>();

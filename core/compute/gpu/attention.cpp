@@ -48,6 +48,13 @@ struct Division {
     gpu::Grid grid;
     int at_once;  // query heads of a block
     int stages;
+    int parts, heads;
+
+    void describe(AttentionArguments& to) const {
+        to.stages = stages;
+        to.parts = parts;
+        to.heads_of_part = heads;
+    }
 };
 
 Result<Division> divide(Queue queue, const char* kernel, const AttentionArguments& arguments) {
@@ -65,7 +72,9 @@ Result<Division> divide(Queue queue, const char* kernel, const AttentionArgument
     return Division{.grid = {static_cast<unsigned>(arguments.pool.kv_heads * parts), static_cast<unsigned>(arguments.max_chunks),
                              static_cast<unsigned>(arguments.tokens)},
                     .at_once = at_once,
-                    .stages = stages_for(queue.kernels.shared_limit(), at_once, blocks * parts <= queue.kernels.device().multiprocessors)};
+                    .stages = stages_for(queue.kernels.shared_limit(), at_once, blocks * parts <= queue.kernels.device().multiprocessors),
+                    .parts = parts,
+                    .heads = heads};
 }
 
 }  // namespace
@@ -78,7 +87,7 @@ Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
                           : division.at_once == 4 ? Kernel::attention_rows_4
                                                   : Kernel::attention_rows_8;
     AttentionArguments with_stages = arguments;
-    with_stages.stages = division.stages;
+    division.describe(with_stages);
     return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, with_stages);
 }
 
@@ -96,7 +105,7 @@ Result<> attention_step(Queue queue, const HeadArguments& heads, const Attention
                           : division.at_once == 4 ? of_width(Kernel::attention_step_64_4, Kernel::attention_step_128_4)
                                                   : of_width(Kernel::attention_step_64_8, Kernel::attention_step_128_8);
     StepAttentionArguments both{.heads = heads, .attention = arguments};
-    both.attention.stages = division.stages;
+    division.describe(both.attention);
     return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, both);
 }
 

@@ -31,7 +31,7 @@ unsigned gate_up_bytes(const ExpertShape& shape, std::int32_t tokens) {
 }
 
 std::optional<Kernel> gate_up_kernel(Queue queue, const ExpertShape& shape, std::int32_t tokens) {
-    constexpr unsigned of_choice = 12288;  // the kernel's own shared memory
+    constexpr unsigned of_choice = 4096;  // the kernel's own shared memory
     if (shape.gate_type != shape.up_type || gate_up_bytes(shape, tokens) + of_choice > queue.kernels.shared_limit()) return std::nullopt;
     return of_type(shape.gate_type, Kernel::experts_gate_up_q4_k, Kernel::experts_gate_up_q5_k, Kernel::experts_gate_up_q6_k);
 }
