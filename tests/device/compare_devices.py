@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """compare_devices.py HEADROOM_CLI MODEL VOCABULARY: a model's logits on the card beside those of the processor, behind every token of a
-short text (they are the same) and behind some tokens of a long one that is given (attention on matrix units may differ a little): how
-often the likeliest token is the same, and how far its logit is off. Then 100 greedy tokens behind the short text: the same."""
+short text (they are the same) and behind some tokens of a long one that is given (attention on matrix units may differ a little, and a
+mixture with random weights then chooses other experts): how often the likeliest token is the same, and how far its logit is off. Then 100
+greedy tokens behind the short text: the same. Exit status 1 if what has to be the same is not."""
 import json
 import os
 import random
@@ -33,4 +34,4 @@ for a, b in pairs:
     same += a["ids"][0] == b["ids"][0]
     worst = max(worst, abs(a["logits"][0] - b["logits"][0]))
 print(f"{name}: 700 given tokens: behind {len(pairs)} of them the likeliest is the same {same} times, its logit differs by at most {worst:.2g}")
-sys.exit(1 if failed or same < len(pairs) - 1 else 0)
+sys.exit(1 if failed else 0)
