@@ -9,6 +9,27 @@
 namespace headroom::engine {
 namespace {
 
+// Tells how fast an answer is being made, every so many tokens: for the curve of speed over VRAM.
+class SpeedMeter {
+public:
+    explicit SpeedMeter(const std::shared_ptr<VramControl>& vram) : vram_(vram) {}
+
+    void at(std::size_t tokens) {
+        if (!vram_ || tokens - from_ < kTokens) return;
+        const auto now = std::chrono::steady_clock::now();
+        if (from_ > 0) vram_->note_speed(static_cast<double>(tokens - from_) / std::chrono::duration<double>(now - since_).count());
+        from_ = tokens;
+        since_ = now;
+    }
+
+private:
+    static constexpr std::size_t kTokens = 32;
+
+    const std::shared_ptr<VramControl>& vram_;
+    std::size_t from_ = 0;  // the first tokens come with the prompt and with what is made once
+    std::chrono::steady_clock::time_point since_{};
+};
+
 std::unexpected<Error> no_memory() {
     return fail(ErrorKind::out_of_memory, "There is not enough memory to go on; close other programs or set a smaller context");
 }
@@ -65,7 +86,9 @@ Result<GenerateResult> Session::generate(const GenerateRequest& request, const G
         show();
         return goes_on;
     };
+    SpeedMeter speed(state_->model->state_->vram);
     while (!answer.ended()) {
+        speed.at(answer.tokens().size());
         Result<> went_on;
         if (answer.is_plain_greedy() && !answer.tokens().empty()) {
             went_on = state_->decode(answer, std::min(answer.room(), kGreedySteps), add, stop);

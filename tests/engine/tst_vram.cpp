@@ -81,6 +81,7 @@ private slots:
                 ++changes;
             }
         });
+        QVERIFY(vram->devices().front().speeds.size() == 1);  // with everything there
         for (int i = 0; i < 3; ++i) QCOMPARE(answer(model, 120), right);
         done = true;
         hand.join();
