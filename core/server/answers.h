@@ -65,7 +65,7 @@ public:
             const auto now = std::chrono::steady_clock::now();
             if (!news.empty()) {
                 last = now;
-                if (!on_news(news)) return false;
+                if (!on_news(news) || (news.ended && !news.error && news.finish == engine::FinishReason::cancelled)) return false;
             } else if (now - last >= quiet) {
                 last = now;
                 if (!on_quiet()) return false;

@@ -44,7 +44,8 @@ struct HttpResponse {
     std::string content_type = "application/json";
     std::vector<std::pair<std::string, std::string>> headers{};
     std::string body{};
-    std::function<void(ByteSink&)> stream{};  // in place of body: called on the connection's thread, writes all of it
+    std::function<bool(ByteSink&)> stream{};  // in place of body: called on the connection's thread, writes all of it; false: it could not,
+                                              // and the client is to see that the body has no end
 };
 
 // Compares in any case (ASCII).

@@ -361,9 +361,9 @@ private:
         }
         const auto provide = [stream = std::move(response.stream)](std::size_t, httplib::DataSink& sink) {
             Sink bytes(sink);
-            stream(bytes);
+            if (!stream(bytes) || bytes.failed) return false;
             sink.done();
-            return !bytes.failed;
+            return true;
         };
         if (request.version == "HTTP/1.0") {
             to.set_content_provider(response.content_type, provide);

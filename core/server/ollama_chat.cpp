@@ -77,6 +77,7 @@ ApiResult<HttpResponse> answer(Call& call, const std::shared_ptr<Answers>& answe
                 },
                 [] { return true; });  // lines have no form that means nothing
             if (!done) answers->logged().set_status(kClientLeft);
+            return done;
         };
         return HttpResponse{.content_type = "application/x-ndjson", .stream = produce};
     }

@@ -16,7 +16,7 @@ std::string_view openai_finish(const AnswerNews& last) {
 
 std::string event(const Json& value) { return "data: " + to_text(value) + "\n\n"; }
 
-HttpResponse event_stream(std::function<void(ByteSink&)> stream) {
+HttpResponse event_stream(std::function<bool(ByteSink&)> stream) {
     return {.content_type = "text/event-stream", .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}, .stream = std::move(stream)};
 }
 

@@ -18,7 +18,7 @@ inline constexpr int kMostLikeliest = 20;
 [[nodiscard]] std::string event(const Json& value);
 inline constexpr std::string_view kPing = ": ping\n\n";
 inline constexpr std::string_view kLastEvent = "data: [DONE]\n\n";
-[[nodiscard]] HttpResponse event_stream(std::function<void(ByteSink&)> stream);
+[[nodiscard]] HttpResponse event_stream(std::function<bool(ByteSink&)> stream);
 
 // The response where nobody is there to read it.
 [[nodiscard]] HttpResponse left_response(Call& call);

@@ -222,7 +222,9 @@ ApiResult<HttpResponse> openai_chat(Call& call) {
                     return !news.error || sink.write("data: " + error_body(*news.error, Dialect::openai) + "\n\n");
                 },
                 [&] { return sink.write(kPing); });
-            if (!done || !sink.write(chunks.last(answers->usage()))) answers->logged().set_status(kClientLeft);
+            if (done && sink.write(chunks.last(answers->usage()))) return true;
+            answers->logged().set_status(kClientLeft);
+            return false;
         });
     }
 

@@ -128,14 +128,17 @@ ApiResult<HttpResponse> openai_completions(Call& call) {
                     return !news.ended || chunk(choice(news.index, "", {}, openai_finish(news)));
                 },
                 [&] { return sink.write(kPing); });
-            if (!done) return answers->logged().set_status(kClientLeft);
+            if (!done) {
+                answers->logged().set_status(kClientLeft);
+                return false;
+            }
             if (usage) {
                 Json value = head;
                 value["choices"] = Json::array();
                 value["usage"] = openai_usage(answers->usage());
                 sink.write(event(value));
             }
-            sink.write(kLastEvent);
+            return sink.write(kLastEvent);
         });
     }
 

@@ -29,7 +29,11 @@ TestServer::TestServer(const Change& change) : model_(kServed) {
 bool TestServer::settle() const {
     QElapsedTimer timer;
     timer.start();
-    while (!server_->status().in_progress.empty()) {
+    const auto busy = [this] {
+        const server::ServerStatus status = server_->status();
+        return !status.in_progress.empty() || status.models.figures.running > 0 || status.models.figures.queued > 0;
+    };
+    while (busy()) {
         if (timer.elapsed() > 20'000) return false;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }

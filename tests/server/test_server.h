@@ -22,7 +22,7 @@ public:
     [[nodiscard]] int port() const { return server_->port(); }
     [[nodiscard]] server::Server& server() { return *server_; }
     [[nodiscard]] const engine::Model& model() const { return *model_.get(); }
-    // Waits until no request is in progress; false: there still is one after 20 s.
+    // Waits until no request is in progress and the scheduler knows of none; false: there still is one after 20 s.
     [[nodiscard]] bool settle() const;
 
 private:
