@@ -30,7 +30,8 @@ private slots:
         QTemporaryDir folder;
         QElapsedTimer time;
         time.start();
-        Program program(from_utf8(folder.path().toStdString()), std::make_unique<EngineBackend>(), std::make_unique<ScriptedDevices>(devices_));
+        Program program(from_utf8(folder.path().toStdString()), std::make_unique<EngineBackend>(), std::make_unique<ScriptedDevices>(devices_),
+                        std::make_unique<EngineServerBackend>("test"));
         program.window().show();
         QVERIFY(QTest::qWaitForWindowExposed(&program.window()));
         program.window().grab();
@@ -65,7 +66,8 @@ private slots:
     void closes_quickly() {
         QFETCH(bool, answering);
         QTemporaryDir folder;
-        auto program = std::make_unique<Program>(from_utf8(folder.path().toStdString()), std::make_unique<EngineBackend>(), std::make_unique<ScriptedDevices>(devices_));
+        auto program = std::make_unique<Program>(from_utf8(folder.path().toStdString()), std::make_unique<EngineBackend>(), std::make_unique<ScriptedDevices>(devices_),
+                        std::make_unique<EngineServerBackend>("test"));
         program->window().show();
         program->open_first_model({}, 0, 0);
         if (answering) {

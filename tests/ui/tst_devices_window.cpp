@@ -133,7 +133,8 @@ private:
     void open(std::unique_ptr<Backend> backend = std::make_unique<ScriptedBackend>(std::make_shared<Script>())) {
         program_.reset();
         const auto folder = from_utf8(folder_.path().toStdString());
-        program_ = std::make_unique<Program>(folder, std::move(backend), std::make_unique<EngineDeviceBackend>(folder));
+        program_ = std::make_unique<Program>(folder, std::move(backend), std::make_unique<EngineDeviceBackend>(folder),
+                                             std::make_unique<EngineServerBackend>("test"));
         program_->theme().set_mode(Theme::Mode::light);
         program_->window().resize(1120, 760);
         program_->window().show();

@@ -209,6 +209,40 @@ private slots:
         fixture_->click("log_button");
         shoot("log");
     }
+    void server_page() {
+        const auto request = [](std::uint64_t number, const char* action, const char* stage, int status, int tokens, double seconds) {
+            server::RequestRecord record;
+            record.number = number;
+            record.time = std::chrono::system_clock::now();
+            record.action = action;
+            record.stage = stage;
+            record.status = status;
+            record.completion_tokens = tokens;
+            record.seconds = seconds;
+            record.completion_tps = tokens / seconds;
+            return record;
+        };
+        fixture_->server->set_requests(
+            {request(9, "POST /v1/chat/completions", "answering", 0, 96, 1.6), request(10, "POST /api/generate", "queued", 0, 0, 0.2)},
+            {request(8, "GET /v1/models", "done", 200, 0, 0.1), request(7, "POST /v1/chat/completions", "done", 400, 0, 0.1),
+             request(6, "POST /v1/chat/completions", "done", 200, 300, 5.2)});
+        start();
+        fixture_->click("server_button");
+        shoot("server-off");
+        fixture_->click("server_switch");
+        QTRY_VERIFY(fixture_->find("server_request_cancel"));
+        fixture_->click("new_server_key");
+        QTRY_VERIFY(fixture_->find("server_request_cancel"));
+        shoot("server");
+        fixture_->program->theme().set_mode(Theme::Mode::dark);
+        auto* scroll = fixture_->find<QScrollArea>("server_scroll");
+        shoot("server-dark");
+        scroll->verticalScrollBar()->setValue(scroll->verticalScrollBar()->maximum());
+        shoot("server-dark-end");
+        fixture_->program->theme().set_mode(Theme::Mode::light);
+        fixture_->window().resize(480, 640);
+        shoot("server-small");
+    }
     void devices_data() {
         QTest::addColumn<int>("width");
         QTest::addColumn<bool>("dark");

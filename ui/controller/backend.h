@@ -38,6 +38,8 @@ public:
     virtual Result<engine::ModelInfo> load(const engine::LoadOptions& options, const engine::ProgressCallback& progress,
                                            std::stop_token stop) = 0;
     virtual void unload() = 0;
+    // The loaded model, for the server; null where there is none.
+    virtual std::shared_ptr<engine::Model> model() = 0;
     // Of the loaded model, as engine::Model::vram.
     virtual std::shared_ptr<engine::Vram> vram() = 0;
 

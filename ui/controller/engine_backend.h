@@ -15,6 +15,7 @@ public:
     Result<engine::ModelInfo> load(const engine::LoadOptions& options, const engine::ProgressCallback& progress,
                                    std::stop_token stop) override;
     void unload() override;
+    std::shared_ptr<engine::Model> model() override { return model_; }
     std::shared_ptr<engine::Vram> vram() override { return model_ ? model_->vram() : nullptr; }
     Result<engine::GenerateResult> answer(const AnswerRequest& request, const engine::GenerateCallbacks& callbacks,
                                           std::stop_token stop) override;

@@ -99,11 +99,13 @@ void EngineController::cancel_load() {
     emit model_changed();
 }
 
-void EngineController::on_loaded(quint64 ticket, const engine::ModelInfo& info, const std::shared_ptr<engine::Vram>& vram) {
+void EngineController::on_loaded(quint64 ticket, const engine::ModelInfo& info, const std::shared_ptr<engine::Vram>& vram,
+                                 const std::shared_ptr<engine::Model>& model) {
     if (ticket != ticket_) return;
     model_.state = ModelStatus::State::ready;
     model_.info = info;
     model_.vram = vram;
+    model_.model = model;
     emit model_changed();
 }
 

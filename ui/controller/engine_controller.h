@@ -34,6 +34,7 @@ struct ModelStatus {
     engine::ModelInfo info;      // from `asking` on
     engine::Estimate estimate;   // from `asking` on
     engine::LoadProgress progress;
+    std::shared_ptr<engine::Model> model;  // while `ready`: for the server
     std::shared_ptr<engine::Vram> vram;  // while `ready`; null where it runs on the processor alone
     bool held = false;           // while `inspecting`: it waits for hold_loads(false)
     QString problem;
@@ -72,7 +73,8 @@ signals:
 
 private:
     void on_inspected(quint64 ticket, const std::filesystem::path& path, const engine::Inspection& inspection);
-    void on_loaded(quint64 ticket, const engine::ModelInfo& info, const std::shared_ptr<engine::Vram>& vram);
+    void on_loaded(quint64 ticket, const engine::ModelInfo& info, const std::shared_ptr<engine::Vram>& vram,
+                   const std::shared_ptr<engine::Model>& model);
     void on_load_failed(quint64 ticket, bool cancelled, const QString& problem);
     void start_load();
     void stop_answers();

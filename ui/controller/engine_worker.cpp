@@ -28,7 +28,7 @@ void EngineWorker::load(quint64 ticket, const engine::LoadOptions& options, std:
     if (info) {
         spdlog::info("loaded {} ({}, {}), context {}", info->name, info->family, info->quantization, info->context);
         for (const std::string& warning : info->warnings) spdlog::warn("{}", warning);
-        emit loaded(ticket, *info, backend_->vram());
+        emit loaded(ticket, *info, backend_->vram(), backend_->model());
         return;
     }
     const bool cancelled = info.error().kind == ErrorKind::cancelled;

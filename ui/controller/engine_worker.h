@@ -37,7 +37,8 @@ public:
 signals:
     void inspected(quint64 ticket, const std::filesystem::path& path, const engine::Inspection& inspection);
     void load_progress(quint64 ticket, const engine::LoadProgress& progress);
-    void loaded(quint64 ticket, const engine::ModelInfo& info, const std::shared_ptr<engine::Vram>& vram);
+    void loaded(quint64 ticket, const engine::ModelInfo& info, const std::shared_ptr<engine::Vram>& vram,
+                const std::shared_ptr<engine::Model>& model);
     void load_failed(quint64 ticket, bool cancelled, const QString& problem);
     void prompt_progress(qint64 answer, int done, int total);
     void text_added(qint64 answer, const QString& text, const engine::GenerateStats& stats);

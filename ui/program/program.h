@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "ui/controller/devices_controller.h"
+#include "ui/controller/server_controller.h"
 #include "ui/main_window/main_window.h"
 #include "ui/vram/vram_controller.h"
 
@@ -15,7 +16,8 @@ namespace headroom::ui {
 class Program {
 public:
     // data_folder: conversations, settings, models. Shows nothing yet.
-    Program(const std::filesystem::path& data_folder, std::unique_ptr<Backend> backend, std::unique_ptr<DeviceBackend> devices);
+    Program(const std::filesystem::path& data_folder, std::unique_ptr<Backend> backend, std::unique_ptr<DeviceBackend> devices,
+            std::unique_ptr<ServerBackend> server);
     ~Program();
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
@@ -30,6 +32,7 @@ public:
     [[nodiscard]] ChatService& chats() { return *chats_; }
     [[nodiscard]] EngineController& engine() { return engine_; }
     [[nodiscard]] DevicesController& devices() { return devices_; }
+    [[nodiscard]] ServerController& server() { return server_; }
     [[nodiscard]] VramController& vram() { return vram_; }
 
 private:
@@ -42,6 +45,7 @@ private:
     EngineController engine_;
     DevicesController devices_;
     VramController vram_;
+    ServerController server_;
     std::unique_ptr<ChatService> chats_;
     std::unique_ptr<MainWindow> window_;
 };

@@ -61,7 +61,8 @@ int run_window(int argc, char** argv) {
     QStringList handed{arguments.model, QString::number(arguments.context), QString::number(arguments.threads)};
     if (!instance.claim(handed)) return 0;
 
-    Program program(folder, std::make_unique<EngineBackend>(), std::make_unique<EngineDeviceBackend>(folder));
+    Program program(folder, std::make_unique<EngineBackend>(), std::make_unique<EngineDeviceBackend>(folder),
+                    std::make_unique<EngineServerBackend>(HEADROOM_VERSION));
     QObject::connect(&instance, &SingleInstance::started_again, &program.window(), [&](const QStringList& again) {
         program.window().bring_to_front();
         if (!again.value(0).isEmpty()) program.window().open_model(again[0], again.value(1).toInt(), again.value(2).toInt());

@@ -22,6 +22,10 @@ const Entry& entry(Settings::Key key) {
         {Settings::Key::window_geometry, "window/geometry", QByteArray()},
         {Settings::Key::sidebar_shown, "window/sidebar", true},
         {Settings::Key::bar_explained, "window/bar_explained", false},
+        {Settings::Key::server_on, "server/on", false},
+        {Settings::Key::server_port, "server/port", 8080},
+        {Settings::Key::server_key, "server/key", QString()},
+        {Settings::Key::server_origins, "server/origins", QStringList()},
     };
     return table[static_cast<std::size_t>(key)];
 }

@@ -20,6 +20,10 @@ public:
         window_geometry, // as saved by QWidget
         sidebar_shown,
         bar_explained,   // the VRAM bar was, once
+        server_on,
+        server_port,
+        server_key,      // empty: none is asked for
+        server_origins,  // list
     };
 
     explicit Settings(const std::filesystem::path& data_folder);

@@ -10,7 +10,7 @@ namespace {
 // @role stands for a colour, a number with "dp" for a length that scales with the text.
 constexpr const char* kSheet = R"(
 QWidget { color: @text; }
-QMainWindow, QWidget#chat_page, QStackedWidget, QScrollArea, QWidget#message_column, QWidget#devices_column { background: @page; }
+QMainWindow, QWidget#chat_page, QStackedWidget, QScrollArea, QWidget#message_column, QWidget#devices_column, QWidget#server_column { background: @page; }
 QToolTip { background: @text; color: @page; border: none; padding: 4dp 8dp; }
 
 QFrame#sidebar { background: @sidebar; border: none; }

@@ -59,6 +59,7 @@ public:
     Result<engine::ModelInfo> load(const engine::LoadOptions& options, const engine::ProgressCallback& progress,
                                    std::stop_token stop) override;
     void unload() override;
+    std::shared_ptr<engine::Model> model() override { return nullptr; }
     std::shared_ptr<engine::Vram> vram() override { return script_->vram; }
     Result<engine::GenerateResult> answer(const ui::AnswerRequest& request, const engine::GenerateCallbacks& callbacks,
                                           std::stop_token stop) override;

@@ -8,6 +8,7 @@
 #include "core/base/paths.h"
 #include "tests/ui/support/scripted_backend.h"
 #include "tests/ui/support/scripted_devices.h"
+#include "tests/ui/support/scripted_server.h"
 #include "ui/program/program.h"
 
 namespace headroom::test {
@@ -18,7 +19,8 @@ public:
 
     // Builds the program, shows its window and (unless told otherwise) loads the model.
     void start(bool load = true) {
-        program = std::make_unique<ui::Program>(path(), std::make_unique<ScriptedBackend>(script), std::make_unique<ScriptedDevices>(devices));
+        program = std::make_unique<ui::Program>(path(), std::make_unique<ScriptedBackend>(script), std::make_unique<ScriptedDevices>(devices),
+                                                std::make_unique<ScriptedServer>(server));
         window().show();
         if (!QTest::qWaitForWindowExposed(&window())) qFatal("the window was not shown");
         if (!load) return;
@@ -60,6 +62,7 @@ public:
     QTemporaryDir folder;
     std::shared_ptr<Script> script;
     std::shared_ptr<DeviceScript> devices = std::make_shared<DeviceScript>();
+    std::shared_ptr<ServerScript> server = std::make_shared<ServerScript>();
     std::unique_ptr<ui::Program> program;
 };
 
