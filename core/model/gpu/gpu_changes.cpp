@@ -61,7 +61,7 @@ void GpuRunner::tell_usage(std::size_t index) {
 
 Result<ResizeReport> GpuRunner::resize(std::size_t device, std::uint64_t budget, const std::stop_token& superseded) try {
     const auto start = std::chrono::steady_clock::now();
-    const std::scoped_lock changing(changing_);
+    std::unique_lock changing(changing_);
     const auto found = std::ranges::find_if(parts_, [&](const Part& one) { return one.target == device; });
     if (found == parts_.end() || (found->runner && !found->runner->elastic())) {
         return fail(ErrorKind::unsupported, "The memory of this device stays as it was placed: {}", targets_[device].reason);
@@ -82,8 +82,22 @@ Result<ResizeReport> GpuRunner::resize(std::size_t device, std::uint64_t budget,
     if (part.runner && (budget == 0 || part.runner->bytes() > budget)) {
         fit(part, budget, report);
     } else if (budget > 0) {
-        grow(part, budget, report, [&] { return superseded.stop_requested() || kv_wanted_.load(std::memory_order_relaxed); });
-        report.superseded = superseded.stop_requested();
+        bool wanted = true;
+        while (wanted && report.limited_by.empty()) {
+            wanted = false;
+            grow(part, budget, report, [&] {
+                wanted = kv_wanted_.load(std::memory_order_relaxed);
+                return wanted || superseded.stop_requested();
+            });
+            report.superseded = superseded.stop_requested();
+            if (report.superseded || !part.runner) break;
+            if (!wanted) continue;
+            // A conversation takes its pages first.
+            changing.unlock();
+            while (kv_wanted_.load(std::memory_order_relaxed)) std::this_thread::yield();
+            changing.lock();
+            if (!part.runner) break;
+        }
     }
     if (part.runner) {
         if (const auto memory = part.driver->memory_info()) report.free_after = memory->free;
