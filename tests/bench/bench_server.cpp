@@ -117,7 +117,8 @@ void vanish(int port, int count) {
 
 bool settle(server::Server& server) {
     for (int i = 0; i < 4000; ++i) {
-        if (server.status().in_progress.empty()) return true;
+        const server::ServerStatus status = server.status();
+        if (status.in_progress.empty() && status.models.figures.running == 0 && status.models.figures.queued == 0) return true;
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return false;

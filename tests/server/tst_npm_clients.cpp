@@ -43,6 +43,8 @@ private slots:
     void clients() {
         const QString node = QStandardPaths::findExecutable("node"), npm = QStandardPaths::findExecutable("npm");
         if (node.isEmpty() || npm.isEmpty()) QSKIP("node and npm are not installed");
+        QByteArray version;  // "v20.20.2"
+        if (!run(node, {"--version"}, version) || version.mid(1).split('.').value(0).toInt() < 20) QSKIP("node 20 or later is needed");
         const QDir source(HEADROOM_NPM_FOLDER);
         for (const QString& name : source.entryList({"*.json", "*.mjs"}, QDir::Files)) QVERIFY(QFile::copy(source.filePath(name), folder_.filePath(name)));
         QByteArray output;
