@@ -61,7 +61,7 @@ public:
 
     // Greedy decoding, where the choice need not wait for the host: reads `token`, chooses the likeliest next one (the lowest id among
     // equals), hands it to `next`, reads that, and so on, until `next` says false or `most` tokens were handed out. The last token handed
-    // out has not been read. Errors: as run(); what was handed out before stays valid, and the sequence holds what was read.
+    // out has not been read. `next` must not wait for a change of what lies on a device: such a change waits for the step. Errors: as run(); what was handed out before stays valid, and the sequence holds what was read.
     [[nodiscard]] virtual Result<> decode_greedily(Sequence& sequence, std::int32_t token, std::int64_t most,
                                                    FunctionRef<bool(std::int32_t token)> next, std::stop_token stop = {}) = 0;
 };

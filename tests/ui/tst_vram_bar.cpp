@@ -320,10 +320,9 @@ private slots:
         QVERIFY(!track()->isEnabled());
         QVERIFY(plain(track()->accessibleDescription()).contains(QStringLiteral("Other programs: 3.0 GiB. Free: 9.0 GiB.")));
         QVERIFY(!fixture_->find("vram_menu_button"));
-        // Nobody reads its counter again and again.
-        const int reads = fixture_->devices->reads();
+        // Nobody reads its counter again and again: once when the window is shown, once when the model has changed.
         QTest::qWait(700);
-        QCOMPARE(fixture_->devices->reads(), reads);
+        QVERIFY(fixture_->devices->reads() <= 2);
     }
 
     void the_model_comes_and_goes() {
