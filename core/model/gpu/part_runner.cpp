@@ -31,6 +31,16 @@ struct BlockLayout {
     }
 };
 
+// Waits for a step that waits for experts: the driver's own waiting would take a core from those who compute them.
+template <class Done>
+Result<> poll(Done done) {
+    for (;;) {
+        HR_TRY(const bool ended, done());
+        if (ended) return {};
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+}
+
 }  // namespace
 
 std::uint64_t PartRunner::block_bytes(std::int64_t tokens, std::int64_t sessions) const noexcept {
@@ -216,7 +226,7 @@ Result<> PartRunner::run(const PartBatch& batch, PartTail tail, std::span<const 
     if (enqueued && tail == PartTail::choice && !rows.empty()) {
         HR_CHECK(driver_.copy_to_host(logits_.as<>(), reinterpret_cast<gpu::DevicePointer>(step.ids), rows.size() * sizeof(std::int32_t), stream_.get()));
     }
-    const Result<> done = driver_.synchronize_stream(stream_.get());
+    const Result<> done = repeats && waits_for_host_ ? poll([&] { return driver_.stream_done(stream_.get()); }) : driver_.synchronize_stream(stream_.get());
     if (done && worker_) worker_->passed(handed_over_count_);
     HR_CHECK(enqueued);
     return done;
@@ -281,12 +291,7 @@ Result<std::int32_t> PartRunner::await_choice() {
     first_choice_ = (first_choice_ + 1) % kInFlight;
     --choices_in_flight_;
     if (choice_waits_[slot]) {
-        // The driver's own waiting would take a core from those who compute experts. The next step is enqueued already.
-        for (;;) {
-            HR_TRY(const bool done, driver_.event_done(chosen_[slot].get()));
-            if (done) break;
-            std::this_thread::sleep_for(std::chrono::microseconds(50));
-        }
+        HR_CHECK(poll([&] { return driver_.event_done(chosen_[slot].get()); }));
     } else {
         HR_CHECK(driver_.synchronize_event(chosen_[slot].get()));
     }
