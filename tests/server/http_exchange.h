@@ -10,7 +10,18 @@
 
 #include <QFloat16>  // Qt Test asks of every type whether it becomes one
 
+#include <QTest>
+
 #include <nlohmann/json.hpp>
+
+// What a comparison shows. Without it Qt Test asks of every type that it could print whether JSON becomes one, among them a structure that
+// Windows' own headers leave unfinished.
+namespace QTest {
+template <>
+inline char* toString(const nlohmann::ordered_json& json) {
+    return qstrdup(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+}  // namespace QTest
 
 namespace headroom::test {
 
