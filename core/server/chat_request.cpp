@@ -179,21 +179,27 @@ ApiResult<ChatPlan> plan_chat(engine::Model& model, GrammarCache& grammars, cons
     return plan;
 }
 
-engine::SamplingOptions read_sampling(Fields& fields) {
-    engine::SamplingOptions sampling;
+void read_common_sampling(Fields& fields, const SamplingLimits& most, engine::SamplingOptions& sampling) {
     const auto real = [&](std::string_view name, float& target, double lowest, double highest) {
         if (const auto value = fields.number(name, lowest, highest)) target = static_cast<float>(*value);
     };
-    real("temperature", sampling.temperature, 0, 2);
+    real("temperature", sampling.temperature, 0, most.temperature);
     real("top_p", sampling.top_p, 0, 1);
-    if (sampling.top_p == 0) sampling.top_k = 1;  // the likeliest alone
-    if (sampling.top_p == 0) sampling.top_p = 1;
+    if (sampling.top_p == 0) {  // the likeliest alone
+        sampling.top_p = 1;
+        sampling.top_k = 1;
+    }
     real("min_p", sampling.min_p, 0, 1);
     real("repeat_penalty", sampling.repeat_penalty, 0.01, 100);
-    real("presence_penalty", sampling.presence_penalty, -2, 2);
-    real("frequency_penalty", sampling.frequency_penalty, -2, 2);
+    real("presence_penalty", sampling.presence_penalty, -most.penalty, most.penalty);
+    real("frequency_penalty", sampling.frequency_penalty, -most.penalty, most.penalty);
     if (const auto k = fields.integer("top_k", 0, INT32_MAX)) sampling.top_k = static_cast<int>(*k);
     if (const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX)) sampling.seed = static_cast<std::uint64_t>(*seed);
+}
+
+engine::SamplingOptions read_sampling(Fields& fields) {
+    engine::SamplingOptions sampling;
+    read_common_sampling(fields, {.temperature = 2, .penalty = 2}, sampling);
     if (const Json* biases = fields.object("logit_bias")) {
         if (biases->size() > kMostBiases) fields.fail("logit_bias", fmt::format("logit_bias has {} entries, possible are {}", biases->size(), kMostBiases));
         for (const auto& [key, value] : biases->items()) {

@@ -41,6 +41,12 @@ struct ChatPlan {
 
 // OpenAI's sampling fields, with `top_k`, `min_p` and `repeat_penalty` beside them.
 [[nodiscard]] engine::SamplingOptions read_sampling(Fields& fields);
+// Those that Ollama's options have too, under the same names; each has its own idea of how far they go.
+struct SamplingLimits {
+    double temperature;
+    double penalty;  // presence and frequency, both ways
+};
+void read_common_sampling(Fields& fields, const SamplingLimits& most, engine::SamplingOptions& sampling);
 // A string or an array of them.
 [[nodiscard]] std::vector<std::string> read_stops(Fields& fields, std::string_view name);
 

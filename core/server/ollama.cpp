@@ -110,21 +110,7 @@ void read_ollama_options(Fields& fields, engine::GenerateRequest& out) {
     if (options == nullptr) return;
     Fields inner(*options, "options");
     engine::SamplingOptions& sampling = out.sampling;
-    const auto real = [&](std::string_view name, float& target, double lowest, double highest) {
-        if (const auto value = inner.number(name, lowest, highest)) target = static_cast<float>(*value);
-    };
-    real("temperature", sampling.temperature, 0, 100);
-    real("top_p", sampling.top_p, 0, 1);
-    if (sampling.top_p == 0) {
-        sampling.top_p = 1;
-        sampling.top_k = 1;
-    }
-    real("min_p", sampling.min_p, 0, 1);
-    real("repeat_penalty", sampling.repeat_penalty, 0.01, 100);
-    real("presence_penalty", sampling.presence_penalty, -100, 100);
-    real("frequency_penalty", sampling.frequency_penalty, -100, 100);
-    if (const auto k = inner.integer("top_k", 0, INT32_MAX)) sampling.top_k = static_cast<int>(*k);
-    if (const auto seed = inner.integer("seed", INT64_MIN, INT64_MAX)) sampling.seed = static_cast<std::uint64_t>(*seed);
+    read_common_sampling(inner, {.temperature = 100, .penalty = 100}, sampling);
     if (const auto window = inner.integer("repeat_last_n", -1, INT32_MAX)) sampling.penalty_window = static_cast<int>(*window);
     if (const auto most = inner.integer("num_predict", -2, INT32_MAX)) out.max_tokens = *most < 0 ? -1 : static_cast<int>(*most);
     out.stops = read_stops(inner, "stop");

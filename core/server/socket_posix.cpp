@@ -1,7 +1,6 @@
 #include "core/server/socket.h"
 
 #include <cerrno>
-#include <cstdlib>
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -9,6 +8,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "core/server/socket_addresses-inl.h"
 
 namespace headroom::server {
 namespace {
@@ -29,14 +30,6 @@ bool is_passing(int code) noexcept {
     if (code == EWOULDBLOCK) return true;
 #endif
     return code == EAGAIN || code == EINTR;
-}
-
-SocketAddress address_of(const sockaddr_storage& address, socklen_t length) {
-    char ip[NI_MAXHOST];
-    char port[NI_MAXSERV];
-    if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, ip, sizeof ip, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return {};
-    return {.ip = ip, .port = std::atoi(port)};
 }
 
 }  // namespace
@@ -74,19 +67,5 @@ void send_at_once(SocketHandle socket) noexcept {
 void set_backlog(SocketHandle socket, int connections) noexcept { (void)listen(socket, connections); }
 void end_sending(SocketHandle socket) noexcept { (void)shutdown(socket, SHUT_WR); }
 void close_socket(SocketHandle socket) noexcept { (void)close(socket); }
-
-SocketAddress remote_address(SocketHandle socket) {
-    sockaddr_storage address{};
-    socklen_t length = sizeof address;
-    if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return {};
-    return address_of(address, length);
-}
-
-SocketAddress local_address(SocketHandle socket) {
-    sockaddr_storage address{};
-    socklen_t length = sizeof address;
-    if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return {};
-    return address_of(address, length);
-}
 
 }  // namespace headroom::server

@@ -1,10 +1,11 @@
 #include "core/server/socket.h"
 
-#include <cstdlib>
 #include <limits>
 
 #include <winsock2.h>
 #include <ws2tcpip.h>
+
+#include "core/server/socket_addresses-inl.h"
 
 namespace headroom::server {
 namespace {
@@ -17,14 +18,6 @@ SocketWait wait_for(SOCKET socket, SHORT events, std::chrono::milliseconds timeo
 }
 
 int limited(std::size_t size) noexcept { return size > static_cast<std::size_t>(INT_MAX) ? INT_MAX : static_cast<int>(size); }
-
-SocketAddress address_of(const sockaddr_storage& address, socklen_t length) {
-    char ip[NI_MAXHOST];
-    char port[NI_MAXSERV];
-    if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, ip, sizeof ip, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return {};
-    return {.ip = ip, .port = std::atoi(port)};
-}
 
 }  // namespace
 
@@ -51,19 +44,5 @@ void send_at_once(SocketHandle socket) noexcept {
 void set_backlog(SocketHandle socket, int connections) noexcept { (void)listen(socket, connections); }
 void end_sending(SocketHandle socket) noexcept { (void)shutdown(socket, SD_SEND); }
 void close_socket(SocketHandle socket) noexcept { (void)closesocket(socket); }
-
-SocketAddress remote_address(SocketHandle socket) {
-    sockaddr_storage address{};
-    socklen_t length = sizeof address;
-    if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return {};
-    return address_of(address, length);
-}
-
-SocketAddress local_address(SocketHandle socket) {
-    sockaddr_storage address{};
-    socklen_t length = sizeof address;
-    if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return {};
-    return address_of(address, length);
-}
 
 }  // namespace headroom::server
