@@ -5,7 +5,7 @@
 
 #include "ui/devices/device_card.h"
 #include "ui/pages/page_title.h"
-#include "ui/theme/centered_column.h"
+#include "ui/theme/scrolled_page.h"
 
 namespace headroom::ui {
 
@@ -37,21 +37,7 @@ DevicesPage::DevicesPage(const Theme& theme, DevicesController& devices, VramCon
     auto* centered = new CenteredColumn(theme, this);
     centered->add(new PageTitle(theme, tr("Devices"), this));
     centered->add(cards);
-    auto* inside = new QWidget(this);
-    inside->setObjectName(QStringLiteral("devices_column"));
-    auto* inside_column = new QVBoxLayout(inside);
-    inside_column->setContentsMargins(0, theme.px(16), 0, theme.px(24));
-    inside_column->addWidget(centered);
-    inside_column->addStretch(1);
-    auto* scroll = new QScrollArea(this);
-    scroll->setObjectName(QStringLiteral("devices_scroll"));
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setWidgetResizable(true);
-    scroll->setWidget(inside);
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(0, 0, 0, 0);
-    column->addWidget(scroll);
-    setFocusProxy(scroll);
+    setFocusProxy(fill_scrolled(this, theme, centered, QStringLiteral("devices")));
 
     connect(&devices_, &DevicesController::found, this, &DevicesPage::rebuild);
     connect(&devices_, &DevicesController::device_changed, this, [this](int index) {

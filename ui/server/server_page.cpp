@@ -3,14 +3,13 @@
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QRegularExpression>
-#include <QScrollArea>
 #include <QVBoxLayout>
 
 #include "ui/markdown/markdown_view.h"
 #include "ui/pages/page_title.h"
 #include "ui/server/request_list.h"
-#include "ui/theme/centered_column.h"
 #include "ui/theme/copy_button.h"
+#include "ui/theme/scrolled_page.h"
 #include "ui/theme/switch.h"
 
 namespace headroom::ui {
@@ -50,20 +49,7 @@ ServerPage::ServerPage(const Theme& theme, ServerController& server, QWidget* pa
     centered->add(examples_);
     centered->add(add_heading(tr("The last hundred requests")));
     centered->add(recent_);
-    auto* inside = new QWidget(this);
-    inside->setObjectName(QStringLiteral("server_column"));
-    auto* inside_column = new QVBoxLayout(inside);
-    inside_column->setContentsMargins(0, theme.px(16), 0, theme.px(24));
-    inside_column->addWidget(centered);
-    inside_column->addStretch(1);
-    auto* scroll = new QScrollArea(this);
-    scroll->setObjectName(QStringLiteral("server_scroll"));
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setWidgetResizable(true);
-    scroll->setWidget(inside);
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(0, 0, 0, 0);
-    column->addWidget(scroll);
+    fill_scrolled(this, theme, centered, QStringLiteral("server"));
     setFocusProxy(switch_);
 
     connect(&server_, &ServerController::changed, this, &ServerPage::update);
