@@ -13,6 +13,7 @@
 #include "core/model/family.h"
 #include "core/model/gpu/gpu_runner.h"
 #include "tests/model/model_runner.h"
+#include "tests/model/opened_model.h"
 #include "tests/model/synthetic_model.h"
 #include "tests/simgpu/fixture.h"
 
@@ -29,14 +30,6 @@ SyntheticModel dense() { return {.family = "qwen3", .layers = 4, .embedding = 64
 SyntheticModel mixture() {
     return {.family = "qwen3moe", .layers = 3, .embedding = 64, .head_dim = 32, .feed_forward = 64, .experts = 16, .experts_used = 3, .qk_norm = true};
 }
-
-struct Opened {
-    explicit Opened(const SyntheticModel& model)
-        : bytes(synthetic_bytes(model)), file(must(gguf::File::parse(bytes, "synthetic.gguf"))), transformer(must(bind_transformer(file))) {}
-    std::vector<std::byte> bytes;
-    gguf::File file;
-    Transformer transformer;
-};
 
 vmm::Verdict elastic() {
     return {.kind = vmm::VerdictKind::on, .reason = {}, .granularity_min = kSegment, .granularity_recommended = kSegment, .segment_bytes = kSegment,
@@ -59,7 +52,7 @@ private slots:
 
     // Down in steps to nothing and up again: what is held never exceeds the budget, and the driver sees every byte come and go.
     void gives_and_takes() {
-        const Opened opened(mixture());
+        const OpenedModel opened(mixture());
         const auto runner = place(opened);
         QVERIFY(runner->usage(0).elastic);
         const residency::Usage full = runner->usage(0);
@@ -87,7 +80,7 @@ private slots:
 
     // A dense model gives layer by layer, in the end the context too; the words stay the same with every share of it, and it all comes back.
     void gives_layers_and_parks() {
-        const Opened opened(dense());
+        const OpenedModel opened(dense());
         ThreadPool pool(1);
         CpuRunner cpu(opened.transformer, pool);
         const auto prompt = random_tokens(250, 5);
@@ -126,7 +119,7 @@ private slots:
 
     // Conversations take memory as they grow, from experts where the budget is full, and give it back when they end.
     void conversations_come_and_go() {
-        const Opened opened(mixture());
+        const OpenedModel opened(mixture());
         ThreadPool pool(1);
         CpuRunner cpu(opened.transformer, pool);
         const auto runner = place(opened);
@@ -170,7 +163,7 @@ private slots:
                 const std::size_t count = asynchronous ? 160 : all.size();
                 const Words right(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
                 close_and_open(asynchronous);
-                const Opened opened(model);
+                const OpenedModel opened(model);
                 const auto runner = place(opened);
                 const std::uint64_t full = runner->usage(0).held_bytes();
                 std::mt19937 random(7);
@@ -197,7 +190,7 @@ private slots:
     void the_words_stay_the_same_beside_a_thread() {
         Words right = right_words(mixture());
         right.resize(100);
-        const Opened opened(mixture());
+        const OpenedModel opened(mixture());
         const auto runner = place(opened);
         const std::uint64_t full = runner->usage(0).held_bytes();
         std::atomic<int> changes = 0;
@@ -216,7 +209,7 @@ private slots:
     // Every driver call of a shrink and of the growing back fails once: the words stay right, the report names it, what can be reached is
     // reached by the next call, and nothing is left at the end.
     void every_call_may_fail() {
-        const Opened opened(mixture());
+        const OpenedModel opened(mixture());
         ThreadPool pool(1);
         CpuRunner cpu(opened.transformer, pool);
         const auto prompt = random_tokens(30, 5);
@@ -266,7 +259,7 @@ private slots:
 
     // Devices whose memory cannot come and go say so, and place less where less is allowed.
     void others_say_why_not() {
-        const Opened opened(mixture());
+        const OpenedModel opened(mixture());
         vmm::Verdict verdict = elastic();
         verdict.kind = vmm::VerdictKind::off;
         verdict.reason = "the recommended allocation granularity is 4 KiB";
@@ -297,14 +290,14 @@ private:
         QVERIFY2(leaks(simulator_.counters()).empty(), leaks(simulator_.counters()).c_str());
         open(asynchronous);
     }
-    std::unique_ptr<GpuRunner> place(const Opened& opened, const vmm::Verdict& verdict = elastic(), std::uint64_t cap = 0) {
+    std::unique_ptr<GpuRunner> place(const OpenedModel& opened, const vmm::Verdict& verdict = elastic(), std::uint64_t cap = 0) {
         const GpuTarget target{.driver = driver_.get(), .device = driver_->devices()[0], .reserve_bytes = 0, .cap_bytes = cap, .verdict = verdict};
         auto runner = must(GpuRunner::create({.transformer = opened.transformer, .pool = pool_, .targets = std::span(&target, 1), .context = kContext}));
         runner->settle();
         return runner;
     }
     static Words right_words(const SyntheticModel& model) {
-        const Opened opened(model);
+        const OpenedModel opened(model);
         ThreadPool pool(1);
         CpuRunner cpu(opened.transformer, pool);
         return talk(cpu, [] {});

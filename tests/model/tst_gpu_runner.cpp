@@ -11,6 +11,7 @@
 #include "core/model/family.h"
 #include "core/model/gpu/gpu_runner.h"
 #include "tests/model/model_runner.h"
+#include "tests/model/opened_model.h"
 #include "tests/model/synthetic_model.h"
 #include "tests/simgpu/fixture.h"
 
@@ -27,14 +28,6 @@ SyntheticModel dense() { return {.family = "qwen3", .layers = 3, .embedding = 64
 SyntheticModel mixture() {
     return {.family = "qwen3moe", .layers = 3, .embedding = 64, .head_dim = 32, .feed_forward = 64, .experts = 8, .experts_used = 3, .qk_norm = true};
 }
-
-struct Opened {
-    explicit Opened(const SyntheticModel& model)
-        : bytes(synthetic_bytes(model)), file(must(gguf::File::parse(bytes, "synthetic.gguf"))), transformer(must(bind_transformer(file))) {}
-    std::vector<std::byte> bytes;
-    gguf::File file;
-    Transformer transformer;
-};
 
 using Logits = std::vector<std::vector<float>>;
 
@@ -100,7 +93,7 @@ private slots:
     }
     void equals_the_processor() {
         QFETCH(SyntheticModel, model);
-        const Opened opened(model);
+        const OpenedModel opened(model);
         const auto runner = place(opened, {0});
         QVERIFY(runner->placement().complete());
         const auto tokens = random_tokens(70, 3);
@@ -112,7 +105,7 @@ private slots:
     // Some layers on the processor, or some experts: nothing changes a bit.
     void equals_the_processor_where_not_all_fits() {
         for (const SyntheticModel& model : {dense(), mixture()}) {
-            const Opened opened(model);
+            const OpenedModel opened(model);
             const auto tokens = random_tokens(40, 4);
             const Logits right = expected(opened, tokens);
             const std::uint64_t all = place(opened, {0})->device_bytes();
@@ -136,7 +129,7 @@ private slots:
 
     void equals_the_processor_on_two_devices() {
         for (const SyntheticModel& model : {dense(), mixture()}) {
-            const Opened opened(model);
+            const OpenedModel opened(model);
             const auto tokens = random_tokens(40, 5);
             const auto runner = place(opened, {0, 0});
             QCOMPARE(runner->placement().parts.size(), std::size_t{2});
@@ -147,7 +140,7 @@ private slots:
 
     // More logits than there is room for at once.
     void hands_out_every_row() {
-        const Opened opened(dense());
+        const OpenedModel opened(dense());
         const auto tokens = random_tokens(200, 6);
         const auto runner = place(opened, {0});
         QVERIFY(same_bits(expected(opened, tokens), read(*runner, *must(runner->create_sequence()), tokens, 200)));
@@ -156,7 +149,7 @@ private slots:
     // Sessions of different lengths in one step: each gets the bits that it gets alone.
     void sessions_step_together() {
         for (const SyntheticModel& model : {dense(), mixture()}) {
-            const Opened opened(model);
+            const OpenedModel opened(model);
             const auto runner = place(opened, {0});
             std::vector<std::unique_ptr<Sequence>> sequences;
             std::vector<std::vector<std::int32_t>> texts;
@@ -188,7 +181,7 @@ private slots:
     // The device's own choice, step behind step, is what choosing on the host gives; and the session can go on with anything afterwards.
     void decodes_greedily() {
         for (const SyntheticModel& model : {dense(), mixture()}) {
-            const Opened opened(model);
+            const OpenedModel opened(model);
             const auto prompt = random_tokens(20, 7);
             ThreadPool pool(1);
             CpuRunner cpu(opened.transformer, pool);
@@ -218,7 +211,7 @@ private slots:
     }
 
     void ends_at_the_context() {
-        const Opened opened(dense());
+        const OpenedModel opened(dense());
         const auto runner = place(opened, {0});
         const auto sequence = must(runner->create_sequence());
         (void)read(*runner, *sequence, random_tokens(kContext - 2, 8), 256);
@@ -233,7 +226,7 @@ private slots:
 
     // Conversations share the pool of pages; a full one is an error that leaves everything as it was, and giving up one makes room.
     void conversations_share_the_pool() {
-        const Opened opened(dense());
+        const OpenedModel opened(dense());
         const std::uint64_t one = smallest_complete(opened);
         const auto runner = place(opened, {one});
         QCOMPARE(runner->placement().kv_positions, kContext);
@@ -251,7 +244,7 @@ private slots:
     }
 
     void cancelling_leaves_the_session_as_it_was() {
-        const Opened opened(dense());
+        const OpenedModel opened(dense());
         const auto runner = place(opened, {0});
         const auto sequence = must(runner->create_sequence());
         const auto tokens = random_tokens(60, 11);
@@ -267,7 +260,7 @@ private slots:
 
     // Another program took memory between the look and the allocation: a smaller placement, not a failure.
     void out_of_memory_places_less() {
-        const Opened opened(mixture());
+        const OpenedModel opened(mixture());
         const auto tokens = random_tokens(20, 12);
         const std::uint64_t complete = smallest_complete(opened);
         for (const std::uint64_t call : {2, 3, 5, 9}) {
@@ -284,7 +277,7 @@ private slots:
 
     // Heads that the kernels cannot take are said to be so.
     void refuses_heads_it_cannot_take() {
-        const Opened opened(SyntheticModel{.head_dim = 16});
+        const OpenedModel opened(SyntheticModel{.head_dim = 16});
         const GpuTarget target{.driver = driver_.get(), .device = driver_->devices()[0]};
         ThreadPool pool(1);
         const auto runner = GpuRunner::create({.transformer = opened.transformer, .pool = pool, .targets = std::span(&target, 1), .context = kContext});
@@ -294,7 +287,7 @@ private slots:
 
 private:
     // One cap for each device; 0: none.
-    std::unique_ptr<GpuRunner> place_if(const Opened& opened, const std::vector<std::uint64_t>& caps) {
+    std::unique_ptr<GpuRunner> place_if(const OpenedModel& opened, const std::vector<std::uint64_t>& caps) {
         std::vector<GpuTarget> targets;
         for (std::size_t i = 0; i < caps.size(); ++i) {
             targets.push_back({.driver = driver_.get(), .device = driver_->devices()[i], .reserve_bytes = 0, .cap_bytes = caps[i]});
@@ -303,13 +296,13 @@ private:
         if (!runner && runner.error().kind == ErrorKind::out_of_memory) return nullptr;
         return must(std::move(runner));
     }
-    std::unique_ptr<GpuRunner> place(const Opened& opened, const std::vector<std::uint64_t>& caps) {
+    std::unique_ptr<GpuRunner> place(const OpenedModel& opened, const std::vector<std::uint64_t>& caps) {
         auto runner = place_if(opened, caps);
         if (!runner) qFatal("the model does not fit at all");
         return runner;
     }
     // The least with which everything still fits: one conversation, no spare room.
-    std::uint64_t smallest_complete(const Opened& opened) {
+    std::uint64_t smallest_complete(const OpenedModel& opened) {
         std::uint64_t cap = place(opened, {0})->device_bytes();
         const auto fits = [&](std::uint64_t bytes) { return plan_placement(opened.transformer, std::span(&bytes, 1), kContext).complete(); };
         while (fits(cap - 16 * KiB)) cap -= 16 * KiB;
@@ -319,7 +312,7 @@ private:
         return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
     }
 
-    Logits expected(const Opened& opened, std::span<const std::int32_t> tokens) {
+    Logits expected(const OpenedModel& opened, std::span<const std::int32_t> tokens) {
         CpuRunner cpu(opened.transformer, pool_);
         return read(cpu, *must(cpu.create_sequence()), tokens, 64);
     }

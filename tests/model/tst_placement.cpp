@@ -9,6 +9,7 @@
 #include "core/model/gpu/placement.h"
 #include "core/model/gpu/scratch.h"
 #include "tests/model/model_runner.h"
+#include "tests/model/opened_model.h"
 #include "tests/model/synthetic_model.h"
 
 using namespace headroom;
@@ -16,14 +17,6 @@ using namespace headroom::model;
 using namespace headroom::test;
 
 namespace {
-
-struct Opened {
-    explicit Opened(const SyntheticModel& model)
-        : bytes(synthetic_bytes(model)), file(must(gguf::File::parse(bytes, "synthetic.gguf"))), transformer(must(bind_transformer(file))) {}
-    std::vector<std::byte> bytes;
-    gguf::File file;
-    Transformer transformer;
-};
 
 constexpr std::int64_t kContext = 1024;
 SyntheticModel dense() { return {.family = "qwen3", .layers = 6, .embedding = 64, .head_dim = 32, .feed_forward = 2048, .qk_norm = true}; }
@@ -43,7 +36,7 @@ class TstPlacement : public QObject {
 
 private slots:
     void everything_fits() {
-        const Opened model(dense());
+        const OpenedModel model(dense());
         const Placement placement = plan(model.transformer, {100 * GiB});
         QVERIFY(placement.complete());
         QCOMPARE(placement.parts.size(), std::size_t{1});
@@ -56,7 +49,7 @@ private slots:
     }
 
     void nothing_fits() {
-        const Opened model(dense());
+        const OpenedModel model(dense());
         const Placement placement = plan(model.transformer, {64 * KiB});
         QVERIFY(placement.parts.empty());
         QCOMPARE(placement.cpu_layers, std::int64_t{6});
@@ -65,7 +58,7 @@ private slots:
     // More memory never places less, what is placed never costs more than there is, and the layers stand in one piece at the end.
     void parts_stay_within_their_budgets() {
         for (const SyntheticModel& which : {dense(), mixture()}) {
-            const Opened model(which);
+            const OpenedModel model(which);
             const std::uint64_t all = everything(model.transformer);
             std::int64_t layers = 0, experts = 0;
             for (std::uint64_t budget = all / 64; budget < all / 64 * 63; budget += all / 64) {
@@ -90,7 +83,7 @@ private slots:
 
     // A mixture gives up experts before layers, and every layer has as many as the others, give or take one.
     void experts_are_dealt_evenly() {
-        const Opened model(mixture());
+        const OpenedModel model(mixture());
         const Placement whole = plan(model.transformer, {100 * GiB});
         QCOMPARE(whole.experts_total, std::int64_t{64});
         QCOMPARE(whole.experts_on_device, std::int64_t{64});
@@ -107,7 +100,7 @@ private slots:
     }
 
     void two_devices_share_by_room() {
-        const Opened model(dense());
+        const OpenedModel model(dense());
         const std::uint64_t all = everything(model.transformer);
         const Placement placement = plan(model.transformer, {2 * all, all});
         QVERIFY(placement.complete());
@@ -121,7 +114,7 @@ private slots:
 
     // What does not fit on either fits on both.
     void two_devices_hold_more_than_one() {
-        const Opened model(dense());
+        const OpenedModel model(dense());
         std::uint64_t budget = everything(model.transformer);
         while (plan(model.transformer, {budget - 64 * KiB}).complete()) budget -= 64 * KiB;
         budget -= budget / 8;
@@ -131,7 +124,7 @@ private slots:
 
     // The estimate of the scratch memory is what is allocated: the layout is computed by the same code, so check its sense instead.
     void scratch_grows_with_the_chunk() {
-        const Opened model(mixture());
+        const OpenedModel model(mixture());
         const auto bytes = [&](std::int64_t tokens, bool logits) { return Scratch::bytes(model.transformer, {tokens, kContext, logits}); };
         QVERIFY(bytes(256, false) < bytes(512, false));
         // Exactly the logits and nothing else.
