@@ -241,8 +241,15 @@ void Scheduler::step() {
         jobs[i]->error = jobs[i]->answer.error();
         deliver(*jobs[i]);
     };
-    // One that is alone is cancelled in the middle of a step; of several the others' step goes on.
-    const auto done = Session::step_together(steps, choose, jobs.size() == 1 ? jobs[0]->stop : std::stop_token());
+    const auto add = [&](std::size_t i, TokenId id) {
+        jobs[i]->answer.add(id);
+        deliver(*jobs[i]);
+    };
+    // Where all take the likeliest token the device chooses. With others among them everybody's logits come to the host: a second step would
+    // read all weights again. One that is alone is cancelled in the middle of a step; of several the others' step goes on.
+    const bool greedy = std::ranges::all_of(jobs, [](const Job* job) { return job->answer.is_plain_greedy(); });
+    const std::stop_token stop = jobs.size() == 1 ? jobs[0]->stop : std::stop_token();
+    const auto done = greedy ? Session::choose_together(steps, add, stop) : Session::step_together(steps, choose, stop);
     if (!done && done.error().kind != ErrorKind::cancelled) {
         if (done.error().kind != ErrorKind::out_of_memory) {
             for (Job* job : jobs) job->error = done.error();

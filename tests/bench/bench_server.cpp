@@ -1,9 +1,9 @@
 // The server under load: one client, then many at once, then clients that connect and vanish.
 //
-//   bench_server [-m MODEL] [--clients 64] [--seconds 60] [--vanish 500] [--device cpu] [--tokens 32]
+//   bench_server [-m MODEL] [--clients 64] [--seconds 60] [--vanish 500] [--device cpu] [--tokens 32] [--temperature 0.8] [--ctx 0]
 //
-// Prints tokens/s of one client and of all together, how fairly they were served, and what is left behind. Ends with status 1 at an error or
-// a request that does not end.
+// Prints tokens/s of one client and of all together, how many answers went on in a step, how fairly they were served, and what is left behind.
+// With --temperature 0 the device chooses the words, else the host draws them. Ends with status 1 at an error or a request that does not end.
 
 #include <algorithm>
 #include <atomic>
@@ -34,6 +34,8 @@ struct Options {
     int seconds = 60;
     int vanish = 500;
     int tokens = 32;
+    double temperature = 0.8;
+    int context = 0;  // 0: the model's own
 };
 
 struct ClientResult {
@@ -42,9 +44,9 @@ struct ClientResult {
     int errors = 0;
 };
 
-Json question(int client, int round, int tokens) {
+Json question(int client, int round, const Options& options) {
     return {{"messages", Json::array({{{"role", "user"}, {"content", fmt::format("Question {} of client {}: what is the reserve?", round, client)}}})},
-            {"temperature", 0.8}, {"seed", client * 1000 + round}, {"max_tokens", tokens}};
+            {"temperature", options.temperature}, {"seed", client * 1000 + round}, {"max_tokens", options.tokens}};
 }
 
 // All clients ask one question after another for so long.
@@ -58,7 +60,7 @@ std::vector<ClientResult> load(int port, int clients, const Options& options) {
             Connection connection(port);
             for (int round = 0; Clock::now() < until; ++round) {
                 const auto start = Clock::now();
-                connection.request("POST", "/v1/chat/completions", question(client, round, options.tokens).dump(), {{"Content-Type", "application/json"}});
+                connection.request("POST", "/v1/chat/completions", question(client, round, options).dump(), {{"Content-Type", "application/json"}});
                 const Reply reply = connection.reply(300'000);
                 if (reply.status != 200) {
                     ++result.errors;
@@ -72,7 +74,9 @@ std::vector<ClientResult> load(int port, int clients, const Options& options) {
     return threads.clear(), results;
 }
 
-double report(const std::vector<ClientResult>& results, double seconds, int& errors) {
+using Figures = engine::SchedulerFigures;
+
+double report(const std::vector<ClientResult>& results, double seconds, const Figures& before, const Figures& after, int& errors) {
     std::uint64_t tokens = 0;
     std::size_t requests = 0;
     double fastest = 1e9, slowest = 0;
@@ -89,12 +93,25 @@ double report(const std::vector<ClientResult>& results, double seconds, int& err
     const double rate = static_cast<double>(tokens) / seconds;
     fmt::print("{:3} clients: {:8.1f} tok/s, {} requests, mean latency of the fastest client {:.3f} s, of the slowest {:.3f} s (ratio {:.2f}), {} errors\n",
                results.size(), rate, requests, fastest, slowest, fastest > 0 ? slowest / fastest : 0, errors);
+    fmt::print("             {} steps, {:.1f} tokens each; {} tokens of prompts read, {} found\n", after.steps - before.steps,
+               static_cast<double>(tokens) / static_cast<double>(std::max<std::uint64_t>(after.steps - before.steps, 1)),
+               after.prompt_tokens - before.prompt_tokens, after.reused_tokens - before.reused_tokens);
     std::fflush(stdout);
     return rate;
 }
 
-void vanish(int port, int count) {
-    Json request = question(0, 0, 400);
+// The same, told.
+double measure(server::Server& server, int clients, const Options& options, int& errors) {
+    const Figures before = server.status().models.figures;
+    const auto start = Clock::now();
+    const auto results = load(server.port(), clients, options);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    return report(results, seconds, before, server.status().models.figures, errors);
+}
+
+void vanish(int port, int count, Options options) {
+    options.tokens = 400;
+    Json request = question(0, 0, options);
     request["stream"] = true;
     const std::string body = request.dump();
     std::atomic<int> next = 0;
@@ -137,6 +154,8 @@ int main(int argc, char** argv) {
         if (name == "--seconds") options.seconds = std::atoi(value);
         if (name == "--vanish") options.vanish = std::atoi(value);
         if (name == "--tokens") options.tokens = std::atoi(value);
+        if (name == "--temperature") options.temperature = std::atof(value);
+        if (name == "--ctx") options.context = std::atoi(value);
     }
     const auto path = engine::find_model(options.model, default_model_folder());
     if (!path) {
@@ -148,6 +167,7 @@ int main(int argc, char** argv) {
     serve.models.first_name = "measured";
     serve.models.first_path = *path;
     serve.models.load.device = options.device;
+    serve.models.load.context = options.context;
     const auto started = server::Server::start(serve);
     if (!started) {
         fmt::print(stderr, "{}\n", started.error().message);
@@ -155,14 +175,14 @@ int main(int argc, char** argv) {
     }
     server::Server& server = **started;
     int errors = 0;
-    (void)post(server.port(), "/v1/chat/completions", question(0, 0, 4));  // loads the model
-    const double one = report(load(server.port(), 1, options), options.seconds, errors);
-    const double all = report(load(server.port(), options.clients, options), options.seconds, errors);
+    (void)post(server.port(), "/v1/chat/completions", question(0, 0, options));  // loads the model
+    const double one = measure(server, 1, options, errors);
+    const double all = measure(server, options.clients, options, errors);
     fmt::print("all together: {:.2f} times one\n", all / one);
     bool left = !settle(server);
     const auto files = open_file_count().value_or(0);
     const auto figures = server.status().models.figures;
-    vanish(server.port(), options.vanish);
+    vanish(server.port(), options.vanish, options);
     left = !settle(server) || left;
     const auto after = server.status().models.figures;
     fmt::print("{} clients vanished: {} running, {} queued, {} kept conversations ({} before), {} open files ({} before), peak memory {} MiB\n", options.vanish,

@@ -53,6 +53,29 @@ private slots:
         QCOMPARE(server.server().status().models.figures.failed, 0u);
     }
 
+    // The device chooses for all of them, and then one joins whose words are drawn.
+    void greedy_ones_together_say_what_each_says_alone() {
+        TestServer server;
+        constexpr int kClients = 12;
+        const auto request = [](int i) {
+            Json one = chat_request("Question " + std::to_string(i), 40 + i);
+            if (i == 7) one["temperature"] = 1;
+            one["seed"] = i;
+            return one;
+        };
+        std::vector<std::string> alone(kClients), together(kClients);
+        for (int i = 0; i < kClients; ++i) alone[static_cast<std::size_t>(i)] = post(server.port(), "/v1/chat/completions", request(i)).json()["choices"].dump();
+        {
+            std::vector<std::jthread> clients;
+            for (int i = 0; i < kClients; ++i) {
+                clients.emplace_back([&, i] { together[static_cast<std::size_t>(i)] = post(server.port(), "/v1/chat/completions", request(i)).json()["choices"].dump(); });
+            }
+        }
+        QCOMPARE(together, alone);
+        QVERIFY(server.settle());
+        QCOMPARE(server.server().status().models.figures.failed, 0u);
+    }
+
     void a_long_prompt_does_not_hold_up_answers() {
         TestServer server;
         Connection answer(server.port());
