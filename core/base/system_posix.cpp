@@ -135,7 +135,7 @@ std::filesystem::path program_file() {
 
 std::chrono::local_seconds local_time() noexcept {
     using namespace std::chrono;
-    const std::time_t now = std::time(nullptr);
+    const std::time_t now = system_clock::to_time_t(system_clock::now());  // std::time's clock ticks late
     std::tm local{};
     if (::localtime_r(&now, &local) == nullptr) return local_seconds(seconds(now));
     const local_days day{year(local.tm_year + 1900) / (local.tm_mon + 1) / local.tm_mday};

@@ -147,7 +147,7 @@ private:
         ConversationSettings settings;
         settings.sampling.temperature = 0;
         program_->chats().set_settings(settings);
-        program_->chats().send(QStringLiteral("Hello!"));
+        program_->chats().send(QStringLiteral("What is the reserve?"));
         if (!QTest::qWaitFor([this] { return !program_->chats().busy(); }, 60'000)) return {};
         const Message& message = *program_->chats().tree().find(program_->chats().tree().leaf());
         return message.state == MessageState::complete ? message.text.toStdString() : std::string();
