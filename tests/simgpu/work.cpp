@@ -28,6 +28,18 @@ std::string image_bytes(const void* image, bool& all) {
     return text;
 }
 
+// Word by word, each read whole, as devices do it: kernels may be counting there meanwhile.
+void copy_words(void* to, const void* from, std::size_t bytes) {
+    constexpr std::size_t word = sizeof(std::uint32_t);
+    const std::size_t words = reinterpret_cast<std::uintptr_t>(from) % word == 0 ? bytes / word : 0;
+    auto* out = static_cast<unsigned char*>(to);
+    for (std::size_t i = 0; i < words; ++i) {
+        const std::uint32_t value = __atomic_load_n(static_cast<const std::uint32_t*>(from) + i, __ATOMIC_RELAXED);
+        std::memcpy(out + i * word, &value, word);
+    }
+    std::memcpy(out + words * word, static_cast<const unsigned char*>(from) + words * word, bytes - words * word);
+}
+
 }  // namespace
 
 void Simulator::pace(std::size_t bytes) const {
@@ -43,7 +55,7 @@ int Simulator::copy_to_device(DevicePointer to, const void* from, std::size_t by
 
 int Simulator::copy_to_host(void* to, DevicePointer from, std::size_t bytes) {
     if (!readable(from, bytes, true)) return invalid_value;
-    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    copy_words(to, reinterpret_cast<const void*>(from), bytes);
     pace(bytes);
     return ok;
 }
