@@ -104,6 +104,12 @@ struct ProductTilesArguments {
     std::int32_t tokens;
 };
 
+// few_experts_gate_up_TYPE and few_experts_down_TYPE: what they take at most, and shared memory for what they need to know of a choice.
+inline constexpr int kMostFewTokens = 16;
+inline constexpr int kMostFewExperts = 512;
+inline constexpr int kMostFewUsed = 16;
+inline constexpr int kFewItemBytes = 56;
+
 // Where an expert's three matrices lie on this device; all null: not here.
 struct ExpertAddresses {
     const std::uint8_t* gate;
@@ -158,6 +164,8 @@ struct ChooseArguments {
     std::int32_t* counts = nullptr;  // as router_row's
 };
 
+// few_experts_gate_up_TYPE: the same for two to sixteen tokens, where the device has matrix units, with the choices grouped by expert. scores and
+// counts are not read.
 // experts_gate_up_TYPE: the same for matrices of this type. scores: where they are given (one token), the choice is made here first
 // (cpu::route), and written to chosen and shares.
 // experts_gate_up: a few tokens: hidden[c] = silu(gate x) * (up x) for every choice c = token * used + rank whose expert is on the device;
@@ -176,8 +184,12 @@ struct ExpertsGateUpArguments {
     std::int32_t normalize = 0;
     float* shares = nullptr;       // [used]
     std::int32_t* counts = nullptr;  // as router_row's
+    // The launch of few_experts_gate_up_TYPE sets these: tiles of each four warps in shared memory, and bytes between their rows.
+    std::int32_t stages = 0;
+    std::int32_t row_stride = 0;
 };
 
+// few_experts_down_TYPE: the same for two to sixteen tokens, behind few_experts_gate_up_TYPE: outputs is given.
 // experts_down_TYPE: the same for matrices of this type.
 // experts_down: a few tokens: quantizes the rows of hidden itself; y[c] = down hidden[c] for the choices that are on the device.
 // outputs null: x[t] += the weighted sum of y over the ranks (cpu::combine_experts); every expert chosen is on the device.
@@ -191,6 +203,9 @@ struct ExpertsDownArguments {
     const float* hidden;    // [tokens * used, hidden]
     float* x;               // [tokens, width]
     float* outputs;         // [tokens * used, width] or null
+    // The launch of few_experts_down_TYPE sets these: tiles of each warp in shared memory, and rows of hidden that a block may need.
+    std::int32_t stages = 0;
+    std::int32_t code_rows = 0;
 };
 
 // group_rows: sorts the choices by expert. offsets[e] .. offsets[e + 1] are expert e's entries of rows; rows[i] is the number of a choice
@@ -332,7 +347,7 @@ struct ArgmaxArguments {
     std::int32_t* out;    // [rows]
 };
 
-// top_rows: the k largest values of each row, largest first, the lower index first on ties. k is at most kMostTop.
+// top_rows: the k largest values of each row, largest first, the lower index first on ties; what is no number is -infinity. k is at most kMostTop.
 inline constexpr std::int32_t kMostTop = 256;
 struct TopArguments {
     const float* x;       // [rows, n]
@@ -396,6 +411,12 @@ struct AwaitArguments {
     X(experts_down_q4_k, ExpertsDownArguments)                   \
     X(experts_down_q5_k, ExpertsDownArguments)                   \
     X(experts_down_q6_k, ExpertsDownArguments)                   \
+    X(few_experts_gate_up_q4_k, ExpertsGateUpArguments)          \
+    X(few_experts_gate_up_q5_k, ExpertsGateUpArguments)          \
+    X(few_experts_gate_up_q6_k, ExpertsGateUpArguments)          \
+    X(few_experts_down_q4_k, ExpertsDownArguments)               \
+    X(few_experts_down_q5_k, ExpertsDownArguments)               \
+    X(few_experts_down_q6_k, ExpertsDownArguments)               \
     X(group_rows, GroupArguments)                                \
     HR_KERNELS_OF_TYPES(X, experts_tiles, ExpertsTilesArguments) \
     X(swiglu_rows, SwigluArguments)                              \

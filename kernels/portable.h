@@ -40,13 +40,15 @@
 //
 // On NVIDIA's cards from 9.0 on a kernel's blocks start while the kernel before on the stream is still at work (programmatic dependent
 // launch), and wait before their first statement until that one has ended and everything it wrote is there. HR_EARLY_KERNEL leaves the
-// waiting to the kernel: before wait_for_previous() it may read weights, and nothing that any kernel writes.
+// waiting to the kernel: before wait_for_previous() it may read weights, and nothing that any kernel writes. HR_ORDERED_KERNEL also leaves it
+// to the kernel when the next one may start: where that is after wait_for_previous(), the next one may read what was written before this one.
 // HR_THREADS(cuda, hip): a number of threads that differs.
 #if defined(HR_HIP)
 #define HR_THREADS(cuda, hip) hip
 #define HR_KERNEL_OF(name, Arguments, threads, blocks) HR_KERNEL(name, Arguments, threads)
 #define HR_EARLY_KERNEL(name, Arguments, threads) HR_KERNEL(name, Arguments, threads)
 #define HR_EARLY_KERNEL_OF(name, Arguments, threads, blocks) HR_KERNEL(name, Arguments, threads)
+#define HR_ORDERED_KERNEL(name, Arguments, threads) HR_KERNEL(name, Arguments, threads)
 // The arguments are read where the driver put them: a parameter by value would be copied to the thread's own memory wherever code indexes
 // or points into it.
 #define HR_KERNEL(name, Arguments, threads)                                                                                            \
@@ -58,13 +60,15 @@
 #else
 #define HR_THREADS(cuda, hip) cuda
 #define HR_KERNEL(name, Arguments, threads) HR_KERNEL_OF(name, Arguments, threads, 1)
-#define HR_KERNEL_OF(name, Arguments, threads, blocks) HR_ENTRY_OF(name, Arguments, threads, blocks, headroom::device::wait_for_previous())
+#define HR_KERNEL_OF(name, Arguments, threads, blocks) \
+    HR_ENTRY_OF(name, Arguments, threads, blocks, headroom::device::let_next_start(), headroom::device::wait_for_previous())
 #define HR_EARLY_KERNEL(name, Arguments, threads) HR_EARLY_KERNEL_OF(name, Arguments, threads, 1)
-#define HR_EARLY_KERNEL_OF(name, Arguments, threads, blocks) HR_ENTRY_OF(name, Arguments, threads, blocks, (void)0)
-#define HR_ENTRY_OF(name, Arguments, threads, blocks, before)                                                                              \
+#define HR_EARLY_KERNEL_OF(name, Arguments, threads, blocks) HR_ENTRY_OF(name, Arguments, threads, blocks, headroom::device::let_next_start(), (void)0)
+#define HR_ORDERED_KERNEL(name, Arguments, threads) HR_ENTRY_OF(name, Arguments, threads, 1, (void)0, (void)0)
+#define HR_ENTRY_OF(name, Arguments, threads, blocks, next, before)                                                                        \
     static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a);                                                           \
     extern "C" __global__ void __launch_bounds__(threads, blocks) headroom_##name(const __grid_constant__ headroom::kernels::Arguments a) { \
-        headroom::device::let_next_start();                                                                                                \
+        next;                                                                                                                              \
         before;                                                                                                                            \
         body_of_##name(a);                                                                                                                 \
     }                                                                                                                                      \

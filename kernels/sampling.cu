@@ -21,6 +21,8 @@ HR_DEVICE float value_of(Key key) {
     const auto ordered = static_cast<std::uint32_t>(key >> 32);
     return bits_to_float((ordered >> 31) != 0 ? ordered & 0x7fffffffU : ~ordered);
 }
+// What is no number counts as the smallest value.
+HR_DEVICE float known(float x) { return x == x ? x : bits_to_float(0xff800000U); }
 HR_DEVICE int index_of(Key key) { return static_cast<int>(0xffffffffU - static_cast<std::uint32_t>(key)); }
 
 // Sorts keys, one in each of the first `size` threads (a power of two), the largest first (bitonic). All threads come here. room: kThreads.
@@ -70,7 +72,7 @@ HR_DEVICE void for_each_element(const float* x, int n, Use use) {
 HR_DEVICE int count_from(const float* x, int n, Key least) {
     __shared__ int counts[kThreads / kWarp];
     int count = 0;
-    for_each_element(x, n, [&](float value, int i) { count += key_of(value, i) >= least ? 1 : 0; });
+    for_each_element(x, n, [&](float value, int i) { count += key_of(known(value), i) >= least ? 1 : 0; });
     for (int h = 16; h > 0; h >>= 1) count += shuffle_xor(count, h);
     sync();
     if (lane() == 0) counts[warp()] = count;
@@ -136,7 +138,8 @@ HR_KERNEL(top_rows, TopArguments, kThreads) {
     for (;;) {
         if (thread() == 0) found = 0;
         sync();
-        for_each_element(x, a.n, [&](float value, int i) {
+        for_each_element(x, a.n, [&](float element, int i) {
+            const float value = known(element);
             if (!(value >= bound)) return;
             const Key key = key_of(value, i);
             if (key < least) return;
@@ -164,7 +167,7 @@ HR_KERNEL(top_rows, TopArguments, kThreads) {
     const Key key = sort(thread() < count ? keys[thread()] : 0, size, keys);
     if (thread() >= a.k) return;
     const int index = index_of(key);
-    a.values[static_cast<std::int64_t>(block_x()) * a.k + thread()] = x[index];
+    a.values[static_cast<std::int64_t>(block_x()) * a.k + thread()] = known(x[index]);
     a.ids[static_cast<std::int64_t>(block_x()) * a.k + thread()] = index;
 }
 

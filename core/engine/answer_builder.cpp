@@ -83,6 +83,12 @@ bool AnswerBuilder::choose(std::span<float> logits) {
     return !ended_;
 }
 
+std::size_t AnswerBuilder::needed() const noexcept { return constraint_ || request_.likeliest ? 0 : sampler_.needed(history_); }
+
+bool AnswerBuilder::choose(const model::Outlook& outlook) {
+    return outlook.likeliest.empty() ? choose(outlook.logits) : add(sampler_.sample(outlook.likeliest, history_));
+}
+
 bool AnswerBuilder::add(TokenId id) {
     const auto now = Clock::now();
     if (tokens().empty()) {

@@ -36,6 +36,10 @@ public:
 
     // Chooses the next token and adds it. logits: [vocabulary], changed in place. Returns whether the answer goes on.
     bool choose(std::span<float> logits);
+    // How many of the likeliest tokens choose() can do with; 0: it needs all logits.
+    [[nodiscard]] std::size_t needed() const noexcept;
+    // outlook: at least the needed() likeliest tokens, or all logits.
+    bool choose(const model::Outlook& outlook);
     // Adds a token that was chosen elsewhere (is_plain_greedy()). Returns whether the answer goes on.
     bool add(TokenId id);
 

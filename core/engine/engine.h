@@ -220,6 +220,12 @@ public:
     [[nodiscard]] static Result<> choose_together(std::span<const Step> steps, const std::function<void(std::size_t i, TokenId token)>& on_choice,
                                                   std::stop_token stop = {});
 
+    // The same; on_outlook gets, where a GPU picks them out, at least the `count` likeliest next tokens of each, elsewhere, and with a count of 0,
+    // all logits.
+    [[nodiscard]] static Result<> look_together(std::span<const Step> steps, std::size_t count,
+                                                const std::function<void(std::size_t i, const model::Outlook& outlook)>& on_outlook,
+                                                std::stop_token stop = {});
+
     [[nodiscard]] std::span<const TokenId> tokens() const noexcept;  // read so far
     [[nodiscard]] std::uint64_t kv_bytes() const noexcept;            // allocated now
     void clear() noexcept;

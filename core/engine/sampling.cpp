@@ -22,24 +22,12 @@ double weight(float logit, float largest, float temperature) noexcept {
     return x > -80.0f ? static_cast<double>(cpu::exp(x)) : 0.0;  // below, a float's exp is nothing beside 1
 }
 
-void penalize(std::span<float> logits, std::span<const TokenId> history, const SamplingOptions& options) {
-    if (options.repeat_penalty == 1 && options.presence_penalty == 0 && options.frequency_penalty == 0) return;
-    if (options.penalty_window >= 0 && history.size() > static_cast<std::size_t>(options.penalty_window)) {
-        history = history.last(static_cast<std::size_t>(options.penalty_window));
-    }
-    std::vector<TokenId> seen(history.begin(), history.end());
-    std::ranges::sort(seen);
-    for (auto first = seen.begin(); first != seen.end();) {
-        const auto last = std::upper_bound(first, seen.end(), *first);
-        if (*first >= 0 && static_cast<std::size_t>(*first) < logits.size()) {
-            float& logit = logits[static_cast<std::size_t>(*first)];
-            logit = logit > 0 ? logit / options.repeat_penalty : logit * options.repeat_penalty;
-            logit -= options.presence_penalty;
-            logit -= options.frequency_penalty * static_cast<float>(last - first);
-        }
-        first = last;
-    }
-}
+constexpr float biased(float logit, float bias) noexcept { return logit + (bias > -100 ? bias : kNever); }
+
+// What is no number, of damaged weights, must not break the order.
+float known(float logit) noexcept { return std::isnan(logit) ? kNever : logit; }
+
+constexpr auto likelier = [](const auto& a, const auto& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; };
 
 }  // namespace
 
@@ -79,33 +67,53 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options) {
 
 std::uint64_t Sampler::seed() const noexcept { return seed_; }
 
+bool Sampler::penalizes() const noexcept {
+    return options_.repeat_penalty != 1 || options_.presence_penalty != 0 || options_.frequency_penalty != 0;
+}
+
+std::span<const TokenId> Sampler::penalized(std::span<const TokenId> history) const noexcept {
+    if (!penalizes()) return {};
+    const auto window = static_cast<std::size_t>(options_.penalty_window);
+    return options_.penalty_window >= 0 && history.size() > window ? history.last(window) : history;
+}
+
+float Sampler::penalize(float logit, std::ptrdiff_t times) const noexcept {
+    logit = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+    logit -= options_.presence_penalty;
+    return logit - options_.frequency_penalty * static_cast<float>(times);
+}
+
+std::size_t Sampler::needed(std::span<const TokenId> history) const noexcept {
+    const bool raises = options_.repeat_penalty < 1 || options_.presence_penalty < 0 || options_.frequency_penalty < 0 ||
+                        std::ranges::any_of(options_.logit_bias, [](const auto& of) { return of.second > 0; });
+    if (raises || (options_.temperature > 0 && options_.top_k == 0)) return 0;
+    const std::size_t wanted = options_.temperature > 0 ? static_cast<std::size_t>(options_.top_k) : 1;
+    return wanted + penalized(history).size() + options_.logit_bias.size();
+}
+
 TokenId Sampler::sample(std::span<float> logits, std::span<const TokenId> history) {
     for (const auto& [id, bias] : options_.logit_bias) {
-        if (static_cast<std::size_t>(id) < logits.size()) logits[static_cast<std::size_t>(id)] += bias > -100 ? bias : kNever;
+        if (static_cast<std::size_t>(id) < logits.size()) logits[static_cast<std::size_t>(id)] = biased(logits[static_cast<std::size_t>(id)], bias);
     }
-    penalize(logits, history, options_);
-    for (float& logit : logits) {
-        if (std::isnan(logit)) logit = kNever;  // of damaged weights: it must not break the order
+    const auto window = penalized(history);
+    seen_.assign(window.begin(), window.end());
+    std::ranges::sort(seen_);
+    for (auto first = seen_.begin(); first != seen_.end();) {
+        const auto last = std::upper_bound(first, seen_.end(), *first);
+        if (*first >= 0 && static_cast<std::size_t>(*first) < logits.size()) {
+            float& logit = logits[static_cast<std::size_t>(*first)];
+            logit = penalize(logit, last - first);
+        }
+        first = last;
     }
+    for (float& logit : logits) logit = known(logit);
     const auto best = static_cast<TokenId>(cpu::argmax(logits.data(), static_cast<std::int64_t>(logits.size())));
-    if (options_.temperature == 0) return best;
-
     const float largest = logits[static_cast<std::size_t>(best)];
-    if (std::isinf(largest)) return best;
-    const auto likelier = [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; };
-    const auto probability = [&](const Candidate& candidate) { return weight(candidate.logit, largest, options_.temperature); };
+    if (options_.temperature == 0 || std::isinf(largest)) return best;
 
-    // The candidates, likeliest first. With top-k: those k. Without: as many as the later steps can need, in growing pieces.
+    // The candidates. With top-k: those k. Without: all, of which the likeliest are sorted in growing pieces, as many as the later steps need.
     candidates_.clear();
-    double total = 0;                   // of the probabilities that top-p is a share of
-    std::size_t sorted = 0;             // this many stand in order
-    const auto sort_up_to = [&](std::size_t count) {
-        count = std::min(count, candidates_.size());
-        if (count <= sorted) return;
-        const auto first = candidates_.begin() + static_cast<std::ptrdiff_t>(sorted);
-        std::partial_sort(first, candidates_.begin() + static_cast<std::ptrdiff_t>(count), candidates_.end(), likelier);
-        sorted = count;
-    };
+    sorted_ = 0;
     if (options_.top_k > 0 && static_cast<std::size_t>(options_.top_k) < logits.size()) {
         // A heap of the k best, the least likely on top.
         const auto k = static_cast<std::size_t>(options_.top_k);
@@ -120,21 +128,52 @@ TokenId Sampler::sample(std::span<float> logits, std::span<const TokenId> histor
                 std::ranges::push_heap(candidates_, likelier);
             }
         }
-        sort_up_to(k);
-        for (const Candidate& candidate : candidates_) total += probability(candidate);
-    } else {
-        for (std::size_t id = 0; id < logits.size(); ++id) {
-            const Candidate candidate{static_cast<TokenId>(id), logits[id]};
-            const double p = probability(candidate);
-            if (p <= 0) continue;
-            total += p;
-            candidates_.push_back(candidate);
-        }
+        return draw_from_few();
     }
+    double total = 0;
+    for (std::size_t id = 0; id < logits.size(); ++id) {
+        const double p = weight(logits[id], largest, options_.temperature);
+        if (p <= 0) continue;
+        total += p;
+        candidates_.push_back({static_cast<TokenId>(id), logits[id]});
+    }
+    return draw(best, largest, total);
+}
 
+TokenId Sampler::sample(std::span<const model::Likely> likeliest, std::span<const TokenId> history) {
+    const auto window = penalized(history);
+    seen_.assign(window.begin(), window.end());
+    std::ranges::sort(seen_);
+    candidates_.clear();
+    for (const auto& [id, plain] : likeliest) {
+        float logit = plain;
+        if (const auto bias = options_.logit_bias.find(id); bias != options_.logit_bias.end()) logit = biased(logit, bias->second);
+        if (const auto times = std::ranges::equal_range(seen_, id); !times.empty()) logit = penalize(logit, std::ranges::ssize(times));
+        candidates_.push_back({id, known(logit)});
+    }
+    return draw_from_few();
+}
+
+TokenId Sampler::draw_from_few() {
+    std::ranges::sort(candidates_, likelier);
+    const Candidate best = candidates_.front();
+    if (options_.temperature == 0 || std::isinf(best.logit)) return best.id;
+    candidates_.resize(std::min(candidates_.size(), static_cast<std::size_t>(options_.top_k)));
+    sorted_ = candidates_.size();
+    double total = 0;
+    for (const Candidate& candidate : candidates_) total += weight(candidate.logit, best.logit, options_.temperature);
+    return draw(best.id, best.logit, total);
+}
+
+TokenId Sampler::draw(TokenId best, float largest, double total) {
+    const auto probability = [&](const Candidate& candidate) { return weight(candidate.logit, largest, options_.temperature); };
     // top-p keeps the likeliest tokens that together reach it, min-p those not too far below the likeliest.
     const auto probability_at = [&](std::size_t i) {
-        if (i == sorted) sort_up_to(std::max<std::size_t>(128, sorted * 8));
+        if (i == sorted_) {
+            const auto first = candidates_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+            sorted_ = std::min(std::max<std::size_t>(128, sorted_ * 8), candidates_.size());
+            std::partial_sort(first, candidates_.begin() + static_cast<std::ptrdiff_t>(sorted_), candidates_.end(), likelier);
+        }
         return probability(candidates_[i]);
     };
     std::size_t kept = candidates_.size();

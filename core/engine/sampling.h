@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/model/runner.h"
 #include "core/text/tokenizer.h"
 
 namespace headroom::engine {
@@ -36,17 +37,32 @@ public:
     explicit Sampler(const SamplingOptions& options);
     // logits: [vocabulary], changed in place. history: prompt and answer so far.
     [[nodiscard]] TokenId sample(std::span<float> logits, std::span<const TokenId> history);
+    // How many of the likeliest tokens are enough for the same draw: top-k, and those that penalties and bias may move behind others. 0: all
+    // logits are needed (without top-k, or where something makes tokens likelier).
+    [[nodiscard]] std::size_t needed(std::span<const TokenId> history) const noexcept;
+    // likeliest: at least needed(history) of them, as model::Outlook has them, or all.
+    [[nodiscard]] TokenId sample(std::span<const model::Likely> likeliest, std::span<const TokenId> history);
     [[nodiscard]] std::uint64_t seed() const noexcept;  // the one in use
 
 private:
-    SamplingOptions options_;
-    std::uint64_t seed_ = 0;
-    std::uint64_t state_ = 0;  // of a counter-based generator written here: std::'s distributions differ between libraries
     struct Candidate {
         TokenId id;
         float logit;
     };
+    [[nodiscard]] bool penalizes() const noexcept;
+    [[nodiscard]] std::span<const TokenId> penalized(std::span<const TokenId> history) const noexcept;
+    [[nodiscard]] float penalize(float logit, std::ptrdiff_t times) const noexcept;
+    // The candidates are all that can be drawn, and more perhaps: the likeliest of them are taken.
+    [[nodiscard]] TokenId draw_from_few();
+    // best: the likeliest candidate, with the logit `largest`. total: the sum of their probabilities, of which top-p is a share.
+    [[nodiscard]] TokenId draw(TokenId best, float largest, double total);
+
+    SamplingOptions options_;
+    std::uint64_t seed_ = 0;
+    std::uint64_t state_ = 0;  // of a counter-based generator written here: std::'s distributions differ between libraries
     std::vector<Candidate> candidates_;
+    std::size_t sorted_ = 0;   // so many of them stand in order
+    std::vector<TokenId> seen_;
 };
 
 }  // namespace headroom::engine

@@ -236,8 +236,8 @@ void Scheduler::step() {
     }
     std::vector<Session::Step> steps;
     for (Job* job : jobs) steps.push_back({.session = job->session.get(), .token = job->answer.history().back()});
-    const auto choose = [&](std::size_t i, std::span<float> logits) {
-        jobs[i]->answer.choose(logits);
+    const auto choose = [&](std::size_t i, const model::Outlook& outlook) {
+        jobs[i]->answer.choose(outlook);
         jobs[i]->error = jobs[i]->answer.error();
         deliver(*jobs[i]);
     };
@@ -245,11 +245,15 @@ void Scheduler::step() {
         jobs[i]->answer.add(id);
         deliver(*jobs[i]);
     };
-    // Where all take the likeliest token the device chooses. With others among them everybody's logits come to the host: a second step would
-    // read all weights again. One that is alone is cancelled in the middle of a step; of several the others' step goes on.
+    // Where all take the likeliest token the device chooses; where the likeliest few are enough for everybody it picks those out. With others among
+    // them everybody's logits come to the host: a second step would read all weights again. One that is alone is cancelled in the middle of a
+    // step; of several the others' step goes on.
     const bool greedy = std::ranges::all_of(jobs, [](const Job* job) { return job->answer.is_plain_greedy(); });
+    const bool few = std::ranges::all_of(jobs, [](const Job* job) { return job->answer.needed() > 0; });
+    std::size_t needed = 0;
+    for (const Job* job : jobs) needed = few ? std::max(needed, job->answer.needed()) : 0;
     const std::stop_token stop = jobs.size() == 1 ? jobs[0]->stop : std::stop_token();
-    const auto done = greedy ? Session::choose_together(steps, add, stop) : Session::step_together(steps, choose, stop);
+    const auto done = greedy ? Session::choose_together(steps, add, stop) : Session::look_together(steps, needed, choose, stop);
     if (!done && done.error().kind != ErrorKind::cancelled) {
         if (done.error().kind != ErrorKind::out_of_memory) {
             for (Job* job : jobs) job->error = done.error();

@@ -93,10 +93,10 @@ Result<GenerateResult> Session::generate(const GenerateRequest& request, const G
         if (answer.is_plain_greedy() && !answer.tokens().empty()) {
             went_on = state_->decode(answer, std::min(answer.room(), kGreedySteps), add, stop);
         } else {
-            const bool goes_on = answer.choose(state_->logits);
+            const bool goes_on = answer.choose(state_->outlook());
             show();
             if (answer.error()) return std::unexpected(*answer.error());
-            if (goes_on && !answer.is_plain_greedy()) went_on = state_->read(answer.history().last(1), {}, stop);
+            if (goes_on && !answer.is_plain_greedy()) went_on = state_->look(answer.history().back(), answer.needed(), stop);
         }
         if (!went_on && went_on.error().kind == ErrorKind::cancelled) return finish(FinishReason::cancelled);
         HR_CHECK(went_on);
@@ -141,6 +141,14 @@ Result<> Session::step_together(std::span<const Step> steps, const std::function
 Result<> Session::choose_together(std::span<const Step> steps, const std::function<void(std::size_t, TokenId)>& on_choice, std::stop_token stop) {
     return all_together(steps, stop, [&](model::Runner& runner, std::span<const model::Runner::Step> together) {
         return runner.choose_together(together, [&](std::int32_t i, std::int32_t token) { on_choice(static_cast<std::size_t>(i), token); }, stop);
+    });
+}
+
+Result<> Session::look_together(std::span<const Step> steps, std::size_t count,
+                                const std::function<void(std::size_t, const model::Outlook&)>& on_outlook, std::stop_token stop) {
+    return all_together(steps, stop, [&](model::Runner& runner, std::span<const model::Runner::Step> together) {
+        return runner.look_together(together, static_cast<std::int32_t>(std::min<std::size_t>(count, INT32_MAX)),
+                                    [&](std::int32_t i, const model::Outlook& outlook) { on_outlook(static_cast<std::size_t>(i), outlook); }, stop);
     });
 }
 

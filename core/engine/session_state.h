@@ -62,6 +62,7 @@ struct Session::State {
         const auto total = static_cast<int>(ids.size());
         const std::size_t most = max_tokens();
         const auto keep_logits = [&](std::int32_t, std::span<float> row) { logits.assign(row.begin(), row.end()); };
+        likeliest.clear();
         for (std::size_t begin = 0; begin < ids.size(); begin += most) {
             const auto part = ids.subspan(begin, std::min(most, ids.size() - begin));
             const auto last = static_cast<std::int32_t>(part.size() - 1);
@@ -71,6 +72,22 @@ struct Session::State {
         }
         return {};
     }
+
+    // Reads one token; outlook() is what is known of the next then: at least the `needed` likeliest tokens, or all logits (needed 0: these).
+    Result<> look(TokenId id, std::size_t needed, const std::stop_token& stop) {
+        tokens.reserve(tokens.size() + 1);
+        const TurnLock::Turn turn(model->state_->turns, stop);
+        if (!turn) return fail(ErrorKind::cancelled, "The computation was cancelled");
+        const model::Runner::Step step{.sequence = *sequence, .token = id};
+        const auto keep = [&](std::int32_t, const model::Outlook& outlook) {
+            logits.assign(outlook.logits.begin(), outlook.logits.end());
+            likeliest.assign(outlook.likeliest.begin(), outlook.likeliest.end());
+        };
+        HR_CHECK(model->state_->runner->look_together(std::span(&step, 1), static_cast<std::int32_t>(std::min<std::size_t>(needed, INT32_MAX)), keep, stop));
+        tokens.push_back(id);
+        return {};
+    }
+    [[nodiscard]] model::Outlook outlook() noexcept { return {.logits = logits, .likeliest = likeliest}; }
 
     // Goes on greedily from the answer's last token, which has not been read, by at most `most` tokens; add: adds one to the answer and
     // returns whether it goes on.
@@ -89,7 +106,9 @@ struct Session::State {
     std::shared_ptr<Model> model;
     std::unique_ptr<model::Sequence> sequence;
     std::vector<TokenId> tokens;  // those in the sequence
+    // What outlook() says.
     std::vector<float> logits;    // [vocabulary]
+    std::vector<model::Likely> likeliest;
 };
 
 }  // namespace headroom::engine

@@ -57,6 +57,10 @@ Result<> CpuRunner::choose_together(std::span<const Step> steps, ChoiceSink sink
     return run_together(steps, choose, stop);
 }
 
+Result<> CpuRunner::look_together(std::span<const Step> steps, std::int32_t, OutlookSink sink, std::stop_token stop) {
+    return run_together(steps, [&](std::int32_t row, std::span<float> logits) { sink(row, {.logits = logits, .likeliest = {}}); }, stop);
+}
+
 Result<> CpuRunner::decode_greedily(Sequence& sequence, std::int32_t token, std::int64_t most, FunctionRef<bool(std::int32_t)> next,
                                     std::stop_token stop) {
     for (std::int64_t i = 0; i < most; ++i) {

@@ -16,6 +16,7 @@ public:
     [[nodiscard]] Result<> run(const Piece& piece, LogitsSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop) override;
+    [[nodiscard]] Result<> look_together(std::span<const Step> steps, std::int32_t count, OutlookSink sink, std::stop_token stop) override;
     // Reads the piece like run(), but hands out the hidden states of its rows behind the last norm, [embedding] each: for embeddings.
     [[nodiscard]] Result<> run_hidden(const Piece& piece, FunctionRef<void(std::int32_t row, std::span<const float> hidden)> sink,
                                       std::stop_token stop);

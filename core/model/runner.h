@@ -31,6 +31,18 @@ struct Piece {
     std::span<const std::int32_t> rows;    // of tokens, ascending: those whose logits are wanted
 };
 
+// A token that may come next.
+struct Likely {
+    std::int32_t token;
+    float logit;
+};
+
+// What is known of the next token: all logits, or the likeliest tokens alone.
+struct Outlook {
+    std::span<float> logits;            // [vocabulary], may be changed in place; empty where …
+    std::span<const Likely> likeliest;  // … these are known: descending, the lower id first among equals; what is no number is -infinity
+};
+
 // One thread at a time; not always the same one.
 class Runner {
 public:
@@ -58,6 +70,11 @@ public:
     // logits need not come from there.
     using ChoiceSink = FunctionRef<void(std::int32_t row, std::int32_t token)>;
     [[nodiscard]] virtual Result<> choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop = {}) = 0;
+
+    // The same, with an outlook for each: where a device picks out the likeliest tokens, at least `count` of them, and the other logits need not
+    // come from there; elsewhere, and with a count of 0, all logits. Valid during the call.
+    using OutlookSink = FunctionRef<void(std::int32_t row, const Outlook& outlook)>;
+    [[nodiscard]] virtual Result<> look_together(std::span<const Step> steps, std::int32_t count, OutlookSink sink, std::stop_token stop = {}) = 0;
 
     // Greedy decoding, where the choice need not wait for the host: reads `token`, chooses the likeliest next one (the lowest id among
     // equals), hands it to `next`, reads that, and so on, until `next` says false or `most` tokens were handed out. The last token handed

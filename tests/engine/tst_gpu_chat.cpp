@@ -28,7 +28,7 @@ private slots:
             const std::string right = answer(*on_cpu, on_cpu, question, 0);
             QVERIFY(!right.empty());
             QCOMPARE(answer(*on_gpu, on_gpu, question, 0), right);
-            // Drawn with a seed: the logits themselves come back to the host.
+            // Drawn with a seed: the likeliest tokens come back to the host.
             QCOMPARE(answer(*on_gpu, on_gpu, question, 0.7f), answer(*on_cpu, on_cpu, question, 0.7f));
         }
     }

@@ -142,6 +142,66 @@ private slots:
         QCOMPARE(allowed_draws, kDraws);
     }
 
+    // The likeliest tokens, as many as are said to be needed, give the draws that all logits give.
+    void the_likeliest_few_give_the_same_draws_data() {
+        QTest::addColumn<SamplingOptions>("options");
+        const auto row = [](const char* name, auto set) {
+            SamplingOptions options{.top_k = 20, .top_p = 1};
+            set(options);
+            QTest::newRow(name) << options;
+        };
+        row("top-k", [](auto&) {});
+        row("top-k 1", [](auto& o) { o.top_k = 1; });
+        row("usual", [](auto& o) { o.top_k = 40, o.top_p = 0.95f; });
+        row("hot", [](auto& o) { o.temperature = 3, o.top_p = 0.8f, o.min_p = 0.02f; });
+        row("cold", [](auto& o) { o.temperature = 0.05f, o.min_p = 0.3f; });
+        row("penalties", [](auto& o) { o.repeat_penalty = 1.3f, o.presence_penalty = 0.5f, o.frequency_penalty = 0.7f, o.top_p = 0.9f; });
+        row("strong penalties", [](auto& o) { o.repeat_penalty = 50, o.presence_penalty = 20; });
+        row("short window", [](auto& o) { o.frequency_penalty = 2, o.penalty_window = 5; });
+        row("all of the text", [](auto& o) { o.presence_penalty = 1, o.penalty_window = -1; });
+        row("bias", [](auto& o) { o.logit_bias = {{3, -100.0f}, {11, -2.0f}, {12, -0.015625f}, {49, -200.0f}}; });
+        row("greedy with penalties", [](auto& o) { o.temperature = 0, o.repeat_penalty = 1.5f, o.logit_bias = {{7, -100.0f}}; });
+    }
+    void the_likeliest_few_give_the_same_draws() {
+        QFETCH(SamplingOptions, options);
+        for (std::uint64_t seed = 0; seed < 40; ++seed) {
+            options.seed = seed;
+            Sampler from_all(options), from_few(options);
+            std::vector<TokenId> history = {1, 2, 3, 2, 50};
+            for (int word = 0; word < 12; ++word) {
+                auto logits = random_logits(300, seed * 100 + static_cast<std::uint64_t>(word));  // with many ties
+                for (std::size_t i = 0; i < logits.size(); i += seed % 7 + 2) logits[i] = -logits[i / 2];
+                if (word == 3) std::ranges::fill(logits, std::numeric_limits<float>::quiet_NaN());
+                if (word == 4) std::fill(logits.begin() + 9, logits.end(), -std::numeric_limits<float>::infinity());
+                std::vector<model::Likely> likeliest;
+                for (std::size_t id = 0; id < logits.size(); ++id) {
+                    likeliest.push_back({static_cast<TokenId>(id), std::isnan(logits[id]) ? -std::numeric_limits<float>::infinity() : logits[id]});
+                }
+                std::ranges::stable_sort(likeliest, [](const auto& a, const auto& b) { return a.logit > b.logit; });
+                const std::size_t needed = from_few.needed(history);
+                QVERIFY(needed > 0 && needed < likeliest.size());
+                likeliest.resize(needed + seed % 3);
+                const TokenId drawn = from_all.sample(logits, history);
+                QCOMPARE(from_few.sample(likeliest, history), drawn);
+                history.push_back(drawn);
+            }
+        }
+    }
+
+    // Where any token may come to the front, or be drawn, all logits are needed.
+    void all_logits_are_needed_where_few_do_not_do() {
+        const std::vector<TokenId> history = {1, 2, 3};
+        const auto needed = [&](const SamplingOptions& options) { return Sampler(options).needed(history); };
+        QCOMPARE(needed({.top_k = 0}), std::size_t{0});
+        QCOMPARE(needed({.logit_bias = {{1, -1.0f}, {2, 0.5f}}}), std::size_t{0});
+        QCOMPARE(needed({.repeat_penalty = 0.9f}), std::size_t{0});
+        QCOMPARE(needed({.presence_penalty = -0.1f}), std::size_t{0});
+        QCOMPARE(needed({.frequency_penalty = -0.1f}), std::size_t{0});
+        QCOMPARE(needed({.top_k = 40}), std::size_t{40});
+        QCOMPARE(needed({.top_k = 40, .repeat_penalty = 1.1f, .penalty_window = 2, .logit_bias = {{1, -1.0f}}}), std::size_t{43});
+        QCOMPARE(needed({.temperature = 0, .top_k = 0}), std::size_t{1});
+    }
+
     void greedy_takes_the_lowest_of_the_largest() {
         Sampler sampler({.temperature = 0});
         QCOMPARE(draw(sampler, {1, 5, 2, 5}), 1);

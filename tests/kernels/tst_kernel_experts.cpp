@@ -203,6 +203,48 @@ private slots:
         }
     }
 
+    // Several tokens whose choices are grouped by expert: experts that one token has chosen, and some that most have.
+    void groupedExpertsAreTheCpus() {
+        auto& device = KernelDevice::chosen();
+        Random random(9);
+        struct Case {
+            const char *gate, *down;
+            std::int32_t experts, used, width, hidden, tokens;
+        };
+        for (const Case& c : {Case{"Q4_K", "Q4_K", 9, 3, 256, 1280, 3}, Case{"Q4_K", "Q6_K", 2, 1, 256, 256, 16}, Case{"Q5_K", "Q5_K", 7, 2, 1280, 256, 2},
+                              Case{"Q6_K", "Q4_K", 2, 2, 2048, 256, 2}}) {
+            Experts e(device, layout(c.gate), layout(c.gate), layout(c.down), c.experts, c.width, c.hidden, {}, random);
+            e.shape.used = c.used;
+            // Long rows need more shared memory than the simulated card has.
+            QVERIFY(!device.emulated() || c.width > 2000 || kernels::groups_experts(device.queue(), e.shape, c.tokens));
+            const auto chosen = choices(c.tokens, c.used, c.experts, random);
+            Rows x(device, random.values(c.tokens * c.width), c.tokens, c.width);
+            const auto shares = random.values(std::int64_t(chosen.size())), before = random.values(c.tokens * c.width);
+            const Array<std::int32_t> there(device, chosen);
+            const Array<float> there_shares(device, shares), y(device, before), hidden(device, chosen.size() * std::size_t(c.hidden));
+            const Array<float> outputs(device, chosen.size() * std::size_t(c.width));
+            for (int turn = 0; turn < 2; ++turn) {
+                REQUIRE(kernels::experts_gate_up(device.queue(), {e.table.data(), e.shape, there.data(), c.tokens, x.x(), x.groups_256(), x.groups_32(),
+                                                                  hidden.data(), 1}));
+                REQUIRE(kernels::experts_down(device.queue(), {e.table.data(), e.shape, there.data(), there_shares.data(), c.tokens, hidden.data(),
+                                                               y.data(), outputs.data()}));
+            }
+            std::vector<float> expected_hidden, expected;
+            for (std::size_t i = 0; i < chosen.size(); ++i) {
+                const auto expert = std::size_t(chosen[i]);
+                Rows own(device, row(x.values, i / std::size_t(c.used), std::size_t(c.width)), 1, c.width);
+                auto middle = own.product(e.gate[expert]->here.matrix);
+                cpu::reference::swiglu(middle.data(), own.product(e.up[expert]->here.matrix).data(), c.hidden, middle.data());
+                expected_hidden.insert(expected_hidden.end(), middle.begin(), middle.end());
+                const auto output = Rows(device, middle, 1, c.hidden).product(e.down[expert]->here.matrix);
+                expected.insert(expected.end(), output.begin(), output.end());
+            }
+            QCOMPARE(difference(hidden.read(), expected_hidden), QByteArray());
+            QCOMPARE(difference(outputs.read(), expected), QByteArray());
+            QCOMPARE(difference(y.read(), before), QByteArray());
+        }
+    }
+
     // The kernels of single types make one token's choice themselves, from the router's scores.
     void expertsChooseThemselves() {
         auto& device = KernelDevice::chosen();

@@ -40,12 +40,12 @@ private slots:
         Random random(2);
         struct Case {
             std::int32_t rows, n, k;
-            int kind;  // 0: random, 1: many ties, 2: all equal, 3: sorted, largest last, 4: mostly -infinity
+            int kind;  // 0: random, 1: many ties, 2: all equal, 3: sorted, largest last, 4: mostly -infinity, 5: mostly no numbers
         };
         std::vector<Case> cases = {{2, 1, 1, 0}, {1, 300, 256, 1}, {3, 1000, 40, 0}, {1, 1024, 256, 3}, {2, 5003, 256, 0}, {1, 5003, 100, 1},
-                                   {1, 5000, 64, 2}, {1, 8192, 256, 3}, {1, 4099, 20, 4}};
+                                   {1, 5000, 64, 2}, {1, 8192, 256, 3}, {1, 4099, 20, 4}, {1, 4099, 20, 5}, {1, 70, 64, 5}};
         if (!device.emulated()) {
-            for (int kind = 0; kind < 5; ++kind) cases.push_back({3, 151936, 256, kind});
+            for (int kind = 0; kind < 6; ++kind) cases.push_back({3, 151936, 256, kind});
             cases.push_back({64, 32000, 40, 0});
         }
         for (const Case& c : cases) {
@@ -55,10 +55,12 @@ private slots:
                 if (c.kind == 2) values[i] = 0.5F;
                 if (c.kind == 3) values[i] = static_cast<float>(i % static_cast<std::size_t>(c.n));
                 if (c.kind == 4 && i % 997 != 5) values[i] = -std::numeric_limits<float>::infinity();
+                if (c.kind == 5 && i % 997 != 5) values[i] = std::numeric_limits<float>::quiet_NaN();
             }
             const Array<float> x(device, values), top(device, static_cast<std::size_t>(c.rows * c.k));
             const Array<std::int32_t> ids(device, static_cast<std::size_t>(c.rows * c.k));
             REQUIRE(kernels::top_rows(device.queue(), {.x = x.data(), .rows = c.rows, .n = c.n, .k = c.k, .values = top.data(), .ids = ids.data()}));
+            for (float& value : values) value = std::isnan(value) ? -std::numeric_limits<float>::infinity() : value;
             std::vector<float> expected;
             std::vector<std::int32_t> expected_ids;
             for (std::int32_t row = 0; row < c.rows; ++row) {

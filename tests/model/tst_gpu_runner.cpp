@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include <QTest>
 
@@ -174,7 +175,37 @@ private slots:
             for (std::size_t s = 0; s < texts.size(); ++s) steps.push_back({.sequence = *sequences[s], .token = texts[s].back()});
             std::vector<std::int32_t> chosen(steps.size());
             must(as_runner(*runner).choose_together(steps, [&](std::int32_t i, std::int32_t token) { chosen[static_cast<std::size_t>(i)] = token; }));
-            for (std::size_t s = 0; s < steps.size(); ++s) QCOMPARE(chosen[s], choice_of(expected(opened, texts[s]).back()));
+            for (std::size_t s = 0; s < steps.size(); ++s) {
+                QCOMPARE(chosen[s], choice_of(expected(opened, texts[s]).back()));
+                texts[s].push_back(chosen[s]);
+            }
+            // The likeliest tokens of the next one, of all together and of one alone; all logits where that many were asked for.
+            for (const std::size_t count : {texts.size(), std::size_t{1}}) {
+                for (const std::int32_t wanted : {64, 0, 300}) {
+                    steps.clear();
+                    for (std::size_t s = 0; s < count; ++s) steps.push_back({.sequence = *sequences[s], .token = texts[s].back()});
+                    int handed_out = 0;
+                    must(as_runner(*runner).look_together(steps, wanted, [&](std::int32_t i, const Outlook& outlook) {
+                        auto& text = texts[static_cast<std::size_t>(i)];
+                        const std::vector<float> logits = expected(opened, text).back();
+                        text.push_back(choice_of(logits));
+                        ++handed_out;
+                        if (wanted != 64) {
+                            QVERIFY(outlook.likeliest.empty() && same_bits({logits}, {{outlook.logits.begin(), outlook.logits.end()}}));
+                            return;
+                        }
+                        QCOMPARE(outlook.likeliest.size(), std::size_t{64});
+                        std::vector<std::int32_t> order(logits.size());
+                        std::iota(order.begin(), order.end(), 0);
+                        std::ranges::stable_sort(order, [&](std::int32_t a, std::int32_t b) { return logits[std::size_t(a)] > logits[std::size_t(b)]; });
+                        for (std::size_t j = 0; j < 64; ++j) {
+                            QCOMPARE(outlook.likeliest[j].token, order[j]);
+                            QCOMPARE(outlook.likeliest[j].logit, logits[std::size_t(order[j])]);
+                        }
+                    }));
+                    QCOMPARE(handed_out, static_cast<int>(count));
+                }
+            }
         }
     }
 

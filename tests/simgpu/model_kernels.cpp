@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "core/compute/cpu/ops.h"
@@ -143,10 +145,11 @@ void run(std::string_view, const TopArguments& a) {
     for (std::int64_t row = 0; row < a.rows; ++row) {
         const float* x = a.x + row * a.n;
         std::iota(ids.begin(), ids.end(), 0);
-        std::partial_sort(ids.begin(), ids.begin() + a.k, ids.end(), [x](auto i, auto j) { return x[i] > x[j] || (x[i] == x[j] && i < j); });
+        const auto value = [x](std::int32_t i) { return std::isnan(x[i]) ? -std::numeric_limits<float>::infinity() : x[i]; };
+        std::partial_sort(ids.begin(), ids.begin() + a.k, ids.end(), [&](auto i, auto j) { return value(i) > value(j) || (value(i) == value(j) && i < j); });
         for (std::int64_t i = 0; i < a.k; ++i) {
             a.ids[row * a.k + i] = ids[static_cast<std::size_t>(i)];
-            a.values[row * a.k + i] = x[ids[static_cast<std::size_t>(i)]];
+            a.values[row * a.k + i] = value(ids[static_cast<std::size_t>(i)]);
         }
     }
 }

@@ -1,3 +1,4 @@
+#include "core/compute/gpu/few_experts.h"
 #include "core/compute/gpu/shapes.h"
 
 #include <optional>
@@ -13,16 +14,6 @@ Result<> check_choice(const char* kernel, std::int32_t experts, std::int32_t use
         return fail(ErrorKind::invalid_argument, "{}: {} of {} experts; it takes up to {} of up to {}", kernel, used, experts, most_used, most_experts);
     }
     return {};
-}
-
-// The kernel of row.cu for this type, if there is one.
-std::optional<Kernel> of_type(std::uint32_t type, Kernel q4_k, Kernel q5_k, Kernel q6_k) {
-    switch (static_cast<gguf::TensorType>(type)) {
-        case gguf::TensorType::q4_k: return q4_k;
-        case gguf::TensorType::q5_k: return q5_k;
-        case gguf::TensorType::q6_k: return q6_k;
-        default: return std::nullopt;
-    }
 }
 
 // Shared memory of experts_gate_up_TYPE: the tokens' codes, and a list of the choices.
@@ -66,6 +57,7 @@ Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments) {
     HR_CHECK(check_choice("experts_gate_up", shape.experts, shape.used));
     HR_CHECK(check_matrix("experts_gate_up", shape.gate_type, shape.hidden, shape.width));
     HR_CHECK(check_matrix("experts_gate_up", shape.up_type, shape.hidden, shape.width));
+    if (groups_experts(queue, shape, arguments.tokens)) return few_experts_gate_up(queue, arguments);
     constexpr unsigned threads = 256;
     const std::int64_t units = std::int64_t{arguments.tokens} * shape.used * shape.hidden;
     if (const auto special = gate_up_kernel(queue, shape, arguments.tokens)) {
@@ -85,6 +77,7 @@ Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments) {
     const ExpertShape& shape = arguments.shape;
     HR_CHECK(check_choice("experts_down", shape.experts, shape.used));
     HR_CHECK(check_matrix("experts_down", shape.down_type, shape.width, shape.hidden));
+    if (arguments.outputs != nullptr && groups_experts(queue, shape, arguments.tokens)) return few_experts_down(queue, arguments);
     const auto used = static_cast<unsigned>(shape.used), width = static_cast<unsigned>(shape.width), n = static_cast<unsigned>(shape.hidden);
     const unsigned warps = 16 / used * used;
     // As many rows to a block as give each multiprocessor one block of some token, and the warps of a rank at least a pair of rows each.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "core/compute/gpu/ops.h"
 
@@ -47,6 +48,16 @@ namespace headroom::kernels {
     int capability = 0;
     if (architecture.starts_with(prefix)) std::from_chars(architecture.data() + prefix.size(), architecture.data() + architecture.size(), capability);
     return capability >= 80;
+}
+
+// The one of three kernels that is for this type, if there is one.
+[[nodiscard]] inline std::optional<Kernel> of_type(std::uint32_t type, Kernel q4_k, Kernel q5_k, Kernel q6_k) noexcept {
+    switch (static_cast<gguf::TensorType>(type)) {
+        case gguf::TensorType::q4_k: return q4_k;
+        case gguf::TensorType::q5_k: return q5_k;
+        case gguf::TensorType::q6_k: return q6_k;
+        default: return std::nullopt;
+    }
 }
 
 [[nodiscard]] inline unsigned multiprocessors(Queue queue) noexcept {

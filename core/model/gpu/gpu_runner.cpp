@@ -198,12 +198,12 @@ Result<std::unique_ptr<Sequence>> GpuRunner::create_sequence() try {
     return fail(ErrorKind::out_of_memory, "There is not enough memory for another conversation");
 }
 
-Result<> GpuRunner::run_parts(PartBatch batch, PartTail tail, std::span<const std::int32_t> rows, const std::stop_token& stop) {
+Result<> GpuRunner::run_parts(PartBatch batch, Tail tail, std::span<const std::int32_t> rows, const std::stop_token& stop) {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
         Part& part = parts_[i];
         HR_CHECK(part.driver->make_current(part.device));
         const bool last = i + 1 == parts_.size();
-        HR_CHECK(part.runner->run(batch, last ? tail : PartTail::rows, last ? rows : std::span<const std::int32_t>(), stop));
+        HR_CHECK(part.runner->run(batch, last ? tail : Tail{PartTail::rows}, last ? rows : std::span<const std::int32_t>(), stop));
         if (!last) batch.x = part.runner->x_rows(static_cast<std::int64_t>(batch.positions.size()));
     }
     return {};
@@ -283,18 +283,18 @@ Result<> GpuRunner::run_few_rows_alone(const Piece& piece, LogitsSink sink, cons
     if (cpu_layers_ > 0) {
         const auto go_on = [&](std::span<const float> x) {
             batch.x = x;
-            return run_parts(batch, PartTail::logits, piece.rows, stop);
+            return run_parts(batch, {PartTail::logits}, piece.rows, stop);
         };
         HR_CHECK(forward_.run_first(cpu_layers_, {.cache = sequence.cache, .tokens = piece.tokens, .rows = {}}, go_on, stop));
     } else {
-        HR_CHECK(run_parts(batch, PartTail::logits, piece.rows, stop));
+        HR_CHECK(run_parts(batch, {PartTail::logits}, piece.rows, stop));
     }
     sequence.positions += count;
     for (std::size_t i = 0; i < piece.rows.size(); ++i) sink(piece.rows[i], parts_.back().runner->logits_row(i));
     return {};
 }
 
-Result<> GpuRunner::run_some_together(std::span<const Step> some, std::size_t first, PartTail tail,
+Result<> GpuRunner::run_some_together(std::span<const Step> some, std::size_t first, Tail tail,
                                       FunctionRef<void(std::int32_t i, std::size_t row)> hand_out, const std::stop_token& stop) {
     std::vector<std::int32_t> tokens, tables, rows;
     std::vector<std::int64_t> positions;
@@ -316,7 +316,7 @@ Result<> GpuRunner::run_some_together(std::span<const Step> some, std::size_t fi
 
 Result<> GpuRunner::run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) {
     const auto hand_out = [&](std::int32_t i, std::size_t row) { sink(i, parts_.back().runner->logits_row(row)); };
-    return step_together(steps, PartTail::logits, hand_out, sink, stop);
+    return step_together(steps, {PartTail::logits}, hand_out, sink, stop);
 }
 
 Result<> GpuRunner::choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop) {
@@ -324,10 +324,23 @@ Result<> GpuRunner::choose_together(std::span<const Step> steps, ChoiceSink sink
     const auto choose = [&](std::int32_t i, std::span<float> logits) {
         sink(i, static_cast<std::int32_t>(cpu::argmax(logits.data(), static_cast<std::int64_t>(logits.size()))));
     };
-    return step_together(steps, PartTail::choice, hand_out, choose, stop);
+    return step_together(steps, {PartTail::choice}, hand_out, choose, stop);
 }
 
-Result<> GpuRunner::step_together(std::span<const Step> steps, PartTail tail, FunctionRef<void(std::int32_t i, std::size_t row)> hand_out,
+Result<> GpuRunner::look_together(std::span<const Step> steps, std::int32_t count, OutlookSink sink, std::stop_token stop) {
+    const auto all = [&](std::int32_t i, std::span<float> logits) { sink(i, {.logits = logits, .likeliest = {}}); };
+    std::int32_t most = 64;  // few different numbers, so that few different steps are captured
+    while (most < count && most <= kernels::kMostTop) most *= 2;
+    if (count < 1 || most > kernels::kMostTop || most >= transformer_.vocabulary) return run_together(steps, all, stop);
+    std::vector<Likely> likeliest;
+    const auto hand_out = [&](std::int32_t i, std::size_t row) {
+        parts_.back().runner->likeliest_row(row, most, likeliest);
+        sink(i, {.logits = {}, .likeliest = likeliest});
+    };
+    return step_together(steps, {PartTail::likeliest, most}, hand_out, all, stop);
+}
+
+Result<> GpuRunner::step_together(std::span<const Step> steps, Tail tail, FunctionRef<void(std::int32_t i, std::size_t row)> hand_out,
                                   LogitsSink by_itself, const std::stop_token& stop) try {
     std::size_t done = 0;
     const auto room_for = [&](std::span<const Step> some) {
@@ -337,7 +350,7 @@ Result<> GpuRunner::step_together(std::span<const Step> steps, PartTail tail, Fu
         while (done < steps.size()) {
             const auto some = steps.subspan(done, std::min(static_cast<std::size_t>(most_together()), steps.size() - done));
             for (const Step& step : some) HR_CHECK(make_room(static_cast<GpuSequence&>(step.sequence), 1));
-            if (some.size() > 1) {
+            if (some.size() > 1 || tail.kind == PartTail::likeliest) {
                 const residency::StepGate::Step alone(alone_);
                 if (!room_for(some)) continue;
                 // With layers on the processor each session goes by itself: there the batch would have to be taken apart again.

@@ -72,6 +72,7 @@ public:
     [[nodiscard]] Result<> run(const Piece& piece, LogitsSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop) override;
+    [[nodiscard]] Result<> look_together(std::span<const Step> steps, std::int32_t count, OutlookSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> decode_greedily(Sequence& sequence, std::int32_t token, std::int64_t most, FunctionRef<bool(std::int32_t)> next,
                                            std::stop_token stop) override;
 
@@ -105,13 +106,13 @@ private:
     [[nodiscard]] Result<> make_room(GpuSequence& sequence, std::int64_t count);
     [[nodiscard]] Result<> grow_kv(std::size_t pages);
     // Runs the batch through all parts; the last one's tail is logits of `rows`.
-    // hand_out(i, row): step i has been computed and is row `row` of the last part.
-    [[nodiscard]] Result<> step_together(std::span<const Step> steps, PartTail tail, FunctionRef<void(std::int32_t i, std::size_t row)> hand_out,
+    // hand_out(i, row): step i has been computed and is row `row` of the last part; by_itself(i, logits): it has been computed alone.
+    [[nodiscard]] Result<> step_together(std::span<const Step> steps, Tail tail, FunctionRef<void(std::int32_t i, std::size_t row)> hand_out,
                                          LogitsSink by_itself, const std::stop_token& stop);
-    [[nodiscard]] Result<> run_parts(PartBatch batch, PartTail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
+    [[nodiscard]] Result<> run_parts(PartBatch batch, Tail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
     [[nodiscard]] Result<> run_few_rows(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
     [[nodiscard]] Result<> run_few_rows_alone(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
-    [[nodiscard]] Result<> run_some_together(std::span<const Step> some, std::size_t first, PartTail tail,
+    [[nodiscard]] Result<> run_some_together(std::span<const Step> some, std::size_t first, Tail tail,
                                              FunctionRef<void(std::int32_t i, std::size_t row)> hand_out, const std::stop_token& stop);
     // Steps that need not wait for the host, one behind the other, until a change waits for the turn. handed_out: grows; goes_on: next said so.
     [[nodiscard]] Result<> chain_alone(GpuSequence& sequence, std::int32_t& token, std::int64_t most, std::int64_t& handed_out, bool& goes_on,

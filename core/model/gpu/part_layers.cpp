@@ -24,7 +24,7 @@ std::uint32_t form_of(std::uint32_t type) noexcept { return static_cast<std::uin
 
 }  // namespace
 
-Result<> PartRunner::enqueue_all(const Step& asked, PartTail tail, std::size_t rows, bool captured, const std::stop_token& stop) {
+Result<> PartRunner::enqueue_all(const Step& asked, Tail tail, std::size_t rows, bool captured, const std::stop_token& stop) {
     Step step = asked;
     if (!captured) steps_.fetch_add(1, std::memory_order_relaxed);
     if (begin_ == 0 && weights_.embedding.data != nullptr) {
@@ -187,8 +187,8 @@ Result<> PartRunner::route(const DeviceLayer& layer, const DeviceMixture& block,
                                              .chosen = scratch_.chosen, .shares = scratch_.shares, .counts = experts_->counts(block.layer)});
 }
 
-// The chosen experts of each token by themselves. With every expert here their sum is added to x, else the outputs are kept apart.
-Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step) {
+// The chosen experts of each token by themselves. added: their sum is added to x; else the outputs are kept apart.
+Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step, bool added) {
     const auto tokens = static_cast<std::int32_t>(step.tokens);
     HR_CHECK(kernels::experts_gate_up(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .tokens = tokens,
                                                 .x = scratch_.normed, .groups_256 = scratch_.groups_256, .groups_32 = scratch_.groups_32,
@@ -198,7 +198,7 @@ Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step) {
                                                 .counts = experts_->counts(block.layer)}));
     return kernels::experts_down(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .shares = scratch_.shares,
                                            .tokens = tokens, .hidden = scratch_.gate, .x = scratch_.x,
-                                           .outputs = step.complete ? nullptr : scratch_.outputs});
+                                           .outputs = added ? nullptr : scratch_.outputs});
 }
 
 // The tokens grouped by expert, each expert's weights read once.
@@ -243,8 +243,9 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
                        kernels::has_tiles(static_cast<gguf::TensorType>(shape.up_type)) &&
                        kernels::has_tiles(static_cast<gguf::TensorType>(shape.down_type));
     const bool few = step.tokens <= kFewForExperts || !tiled;
-    HR_CHECK(few ? few_experts(block, step) : many_experts(block, step));
-    if (few && step.complete) return {};
+    const bool added = few && step.complete && !kernels::groups_experts(queue(), shape, tokens);
+    HR_CHECK(few ? few_experts(block, step, added) : many_experts(block, step));
+    if (added) return {};
     if (!step.complete && captured) {
         HR_CHECK(kernels::await_host(queue(), {.counter = hand_over_->counter.as<std::uint32_t>(sizeof(std::uint32_t)),
                                                .flag = hand_over_->flags.on_device<std::uint32_t>(kReplyOffset)}));
@@ -259,8 +260,8 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
                                            .tokens = tokens, .used = shape.used, .n = shape.width});
 }
 
-Result<> PartRunner::output(const Step& step, PartTail tail, std::size_t rows) {
-    if (rows == 0 || (tail != PartTail::logits && tail != PartTail::choice)) return {};
+Result<> PartRunner::output(const Step& step, Tail tail, std::size_t rows) {
+    if (rows == 0 || tail.kind == PartTail::rows) return {};
     const auto count = static_cast<std::int64_t>(rows);
     const std::int64_t width = transformer_.hyperparameters.embedding;
     const DeviceLinear linear{.weight = weights_.output};
@@ -272,9 +273,15 @@ Result<> PartRunner::output(const Step& step, PartTail tail, std::size_t rows) {
         HR_CHECK(prepare(scratch_.x, weights_.output_norm, count, width, forms, scratch_.normed, step.rows));
         HR_CHECK(products(scratch_.normed, count, logits, false));
     }
-    if (tail != PartTail::choice) return {};
+    const auto vocabulary = static_cast<std::int32_t>(transformer_.vocabulary);
+    if (tail.kind == PartTail::likeliest) {
+        float* values = scratch_.likeliest;
+        return kernels::top_rows(queue(), {.x = scratch_.logits, .rows = static_cast<std::int32_t>(count), .n = vocabulary, .k = tail.count, .values = values,
+                                           .ids = reinterpret_cast<std::int32_t*>(values + count * tail.count)});
+    }
+    if (tail.kind != PartTail::choice) return {};
     // The choices take the place of the ids that were read: the next step, if it is chained, reads them there.
-    return kernels::argmax_rows(queue(), {.x = scratch_.logits, .rows = static_cast<std::int32_t>(count), .n = static_cast<std::int32_t>(transformer_.vocabulary),
+    return kernels::argmax_rows(queue(), {.x = scratch_.logits, .rows = static_cast<std::int32_t>(count), .n = vocabulary,
                                           .out = const_cast<std::int32_t*>(step.ids)});
 }
 

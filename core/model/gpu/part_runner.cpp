@@ -156,6 +156,14 @@ std::span<float> PartRunner::logits_row(std::size_t i) noexcept {
     return {logits_.as<float>() + i * vocabulary, vocabulary};
 }
 
+void PartRunner::likeliest_row(std::size_t i, std::int32_t count, std::vector<Likely>& out) {
+    const auto each = static_cast<std::size_t>(count);
+    const float* values = logits_.as<float>() + i * each;
+    const std::int32_t* ids = logits_.as<std::int32_t>() + (likeliest_rows_ + i) * each;
+    out.resize(each);
+    for (std::size_t j = 0; j < each; ++j) out[j] = {.token = ids[j], .logit = values[j]};
+}
+
 PartRunner::Step PartRunner::step_for(const PartBatch& batch) const noexcept {
     Step step;
     step.tokens = static_cast<std::int64_t>(batch.positions.size());
@@ -204,7 +212,7 @@ Result<> PartRunner::send(const PartBatch& batch, const Step& step, std::span<co
     return {};
 }
 
-Result<> PartRunner::run(const PartBatch& batch, PartTail tail, std::span<const std::int32_t> rows, const std::stop_token& stop) {
+Result<> PartRunner::run(const PartBatch& batch, Tail tail, std::span<const std::int32_t> rows, const std::stop_token& stop) {
     HR_CHECK(drain());
     const Step step = step_for(batch);
     HR_CHECK(send(batch, step, rows, true));
@@ -216,14 +224,19 @@ Result<> PartRunner::run(const PartBatch& batch, PartTail tail, std::span<const 
     // Steps that come again and again: one token, or one each of several sessions.
     const bool repeats = step.tokens == 1 || step.sessions == step.tokens;
     const Result<> enqueued = repeats ? gated_replay(step, tail, rows.size()) : enqueue_all(step, tail, rows.size(), false, stop);
-    if (enqueued && tail == PartTail::rows) {
+    if (enqueued && tail.kind == PartTail::rows) {
         HR_CHECK(driver_.copy_to_host(x_.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.x), x_bytes, stream_.get()));
     }
-    if (enqueued && tail == PartTail::logits && !rows.empty()) {
+    if (enqueued && tail.kind == PartTail::logits && !rows.empty()) {
         HR_CHECK(driver_.copy_to_host(logits_.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.logits),
                                       rows.size() * static_cast<std::uint64_t>(transformer_.vocabulary) * sizeof(float), stream_.get()));
     }
-    if (enqueued && tail == PartTail::choice && !rows.empty()) {
+    if (enqueued && tail.kind == PartTail::likeliest && !rows.empty()) {
+        HR_CHECK(driver_.copy_to_host(logits_.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.likeliest),
+                                      rows.size() * static_cast<std::uint64_t>(tail.count) * sizeof(Likely), stream_.get()));
+        likeliest_rows_ = rows.size();
+    }
+    if (enqueued && tail.kind == PartTail::choice && !rows.empty()) {
         HR_CHECK(driver_.copy_to_host(logits_.as<>(), reinterpret_cast<gpu::DevicePointer>(step.ids), rows.size() * sizeof(std::int32_t), stream_.get()));
     }
     const Result<> done = repeats && waits_for_host_ ? poll([&] { return driver_.stream_done(stream_.get()); }) : driver_.synchronize_stream(stream_.get());
@@ -232,7 +245,7 @@ Result<> PartRunner::run(const PartBatch& batch, PartTail tail, std::span<const 
     return done;
 }
 
-Result<> PartRunner::replay(const Step& asked, PartTail tail, std::size_t rows) {
+Result<> PartRunner::replay(const Step& asked, Tail tail, std::size_t rows) {
     Step step = asked;
     if (experts_) {
         step.here = experts_->here();
@@ -252,7 +265,7 @@ Result<> PartRunner::replay(const Step& asked, PartTail tail, std::size_t rows) 
 
 // Both ways that a step may go, with all experts on the device and without: which one is wanted changes in the middle of an answer, and
 // capturing takes several steps' time.
-Result<> PartRunner::capture(const Step& asked, PartTail tail, std::size_t rows) {
+Result<> PartRunner::capture(const Step& asked, Tail tail, std::size_t rows) {
     for (const bool complete : {true, false}) {
         if (complete != asked.complete && !segments_) continue;
         Step step = asked;
@@ -265,7 +278,7 @@ Result<> PartRunner::capture(const Step& asked, PartTail tail, std::size_t rows)
     return {};
 }
 
-Result<> PartRunner::gated_replay(const Step& step, PartTail tail, std::size_t rows) {
+Result<> PartRunner::gated_replay(const Step& step, Tail tail, std::size_t rows) {
     const residency::StepGate::Step gated(gate_);
     return replay(step, tail, rows);
 }
@@ -274,7 +287,7 @@ Result<> PartRunner::enqueue_choice(const PartBatch& batch, bool chained) {
     const Step step = step_for(batch);
     if (choices_in_flight_ == kInFlight) return fail(ErrorKind::internal, "Too many decode steps were enqueued");
     HR_CHECK(send(batch, step, std::span(kFirstRow), !chained));
-    HR_CHECK(gated_replay(step, PartTail::choice, 1));
+    HR_CHECK(gated_replay(step, {PartTail::choice}, 1));
     const std::size_t slot = (first_choice_ + choices_in_flight_) % kInFlight;
     choice_waits_[slot] = waits_for_host_;
     choice_hand_overs_[slot] = handed_over_count_;

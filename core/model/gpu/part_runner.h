@@ -24,6 +24,7 @@
 #include "core/model/gpu/placement.h"
 #include "core/model/gpu/scratch.h"
 #include "core/model/gpu/upload.h"
+#include "core/model/runner.h"
 #include "core/model/transformer.h"
 
 namespace headroom::model {
@@ -42,6 +43,13 @@ enum class PartTail : std::uint8_t {
     rows,    // nothing: the residual stream goes to the next part
     logits,  // of the rows that were named, if any were
     choice,  // of the rows that were named: the likeliest next token, which also becomes the next step's
+    likeliest,  // of the rows that were named: the likeliest next tokens
+};
+struct Tail {
+    PartTail kind;
+    std::int32_t count = 0;  // of the likeliest, at most kernels::kMostTop
+
+    auto operator<=>(const Tail&) const = default;
 };
 
 // One thread at a time, with the device current in it.
@@ -67,11 +75,14 @@ public:
     PartRunner& operator=(const PartRunner&) = delete;
 
     // Computes the batch and waits for it. tail rows: x_rows() holds the residual stream then. tail logits: the logits of `rows`
-    // (ascending, at most kLogitRows) are in logits_row(i); tail choice: the choices in choice_row(i). Errors: cancelled, device.
-    [[nodiscard]] Result<> run(const PartBatch& batch, PartTail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
+    // (ascending, at most kLogitRows) are in logits_row(i); tail choice: the choices in choice_row(i); likeliest: they are in likeliest_row(i).
+    // Errors: cancelled, device.
+    [[nodiscard]] Result<> run(const PartBatch& batch, Tail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
     [[nodiscard]] std::span<float> x_rows(std::int64_t tokens) noexcept;
     [[nodiscard]] std::span<float> logits_row(std::size_t i) noexcept;
     [[nodiscard]] std::int32_t choice_row(std::size_t i) noexcept { return logits_.as<std::int32_t>()[i]; }
+    // count: that of the tail.
+    void likeliest_row(std::size_t i, std::int32_t count, std::vector<Likely>& out);
 
     // For decoding without waiting: enqueues a step of one token that chooses the next. chained: the token is the one that the step before
     // chose. Step n's choice is there when choice(n) returns. At most kInFlight steps may be enqueued and not yet awaited.
@@ -148,19 +159,19 @@ private:
     };
     [[nodiscard]] Step step_for(const PartBatch& batch) const noexcept;
     [[nodiscard]] Result<> send(const PartBatch& batch, const Step& step, std::span<const std::int32_t> rows, bool with_ids);
-    [[nodiscard]] Result<> replay(const Step& step, PartTail tail, std::size_t rows);  // with the gate
-    [[nodiscard]] Result<> gated_replay(const Step& step, PartTail tail, std::size_t rows);
-    [[nodiscard]] Result<> capture(const Step& asked, PartTail tail, std::size_t rows);
+    [[nodiscard]] Result<> replay(const Step& step, Tail tail, std::size_t rows);  // with the gate
+    [[nodiscard]] Result<> gated_replay(const Step& step, Tail tail, std::size_t rows);
+    [[nodiscard]] Result<> capture(const Step& asked, Tail tail, std::size_t rows);
     // captured: for a graph, where nothing waits for the host.
-    [[nodiscard]] Result<> enqueue_all(const Step& step, PartTail tail, std::size_t rows, bool captured, const std::stop_token& stop);
+    [[nodiscard]] Result<> enqueue_all(const Step& step, Tail tail, std::size_t rows, bool captured, const std::stop_token& stop);
     [[nodiscard]] Result<> attention(const DeviceLayer& layer, std::size_t i, const Step& step, bool captured);
     [[nodiscard]] Result<> feed_forward(const DeviceLayer& layer, const DeviceDense& block, const Step& step, bool captured);
     [[nodiscard]] Result<> feed_forward(const DeviceLayer& layer, const DeviceMixture& block, const Step& step, bool captured);
     [[nodiscard]] bool chooses_later(const DeviceMixture& block, const Step& step) const noexcept;
     [[nodiscard]] Result<> route(const DeviceLayer& layer, const DeviceMixture& block, const Step& step);
-    [[nodiscard]] Result<> few_experts(const DeviceMixture& block, const Step& step);
+    [[nodiscard]] Result<> few_experts(const DeviceMixture& block, const Step& step, bool added);
     [[nodiscard]] Result<> many_experts(const DeviceMixture& block, const Step& step);
-    [[nodiscard]] Result<> output(const Step& step, PartTail tail, std::size_t rows);
+    [[nodiscard]] Result<> output(const Step& step, Tail tail, std::size_t rows);
 
     struct Target {
         const DeviceLinear* linear;
@@ -218,7 +229,8 @@ private:
     std::int64_t pages_stride_ = 0;
 
     gpu::PinnedBuffer x_;        // [chunk, embedding]: from and to other parts; only where there are any
-    gpu::PinnedBuffer logits_;   // [kLogitRows, vocabulary]
+    gpu::PinnedBuffer logits_;   // [kLogitRows, vocabulary]; or as Scratch::likeliest
+    std::size_t likeliest_rows_ = 0;
     gpu::PinnedBuffer choices_;  // int32 [kInFlight]
     std::array<gpu::Event, kInFlight> chosen_;
     std::size_t first_choice_ = 0;
@@ -231,7 +243,7 @@ private:
     gpu::Event handed_over_event_;
     static constexpr std::int32_t kFirstRow[] = {0};
 
-    using GraphKey = std::tuple<std::int64_t, std::int64_t, PartTail, std::size_t, bool>;  // tokens, chunks, tail, rows of logits, complete
+    using GraphKey = std::tuple<std::int64_t, std::int64_t, Tail, std::size_t, bool>;  // tokens, chunks, tail, rows of logits, complete
     std::map<GraphKey, gpu::GraphExec> graphs_;
 
     std::unique_ptr<ExpertResidency> experts_;    // of a mixture

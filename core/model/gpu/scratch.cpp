@@ -66,6 +66,7 @@ void Scratch::arrays(const Transformer& transformer, const ScratchPlan& plan, Vi
     visit(tickets, ticket_count);
     visit(logits, plan.logits ? kLogitRows * transformer.vocabulary : 0);
     visit(ids, kLogitRows);
+    visit(likeliest, plan.logits ? 2 * kLogitRows * kernels::kMostTop : 0);
 }
 
 std::uint64_t Scratch::bytes(const Transformer& transformer, const ScratchPlan& plan) noexcept {

@@ -49,6 +49,7 @@ struct Scratch {
     std::int64_t ticket_count = 0;
     float* logits = nullptr;        // [kLogitRows, vocabulary]
     std::int32_t* ids = nullptr;    // [kLogitRows]: the likeliest ones
+    float* likeliest = nullptr;     // [rows, count] logits, then as many ids: of at most kLogitRows rows and kernels::kMostTop tokens
 
 private:
     // Calls visit(pointer, count of elements) for every array: to add up their sizes, and to give them their places.

@@ -1,0 +1,273 @@
+// Products of the chosen experts with two to sixteen tokens, on matrix units (kernels/few.h): the choices are grouped by expert, so that the weights
+// of an expert are read once for its tokens, most often one or two. Rows of weights come to shared memory ahead of their use, several tiles at
+// once on their way to each multiprocessor.
+
+#include "kernels/arguments.h"
+#include "kernels/few.h"
+#include "kernels/row_copies.h"
+
+#if defined(HR_CODE_TILES)
+
+namespace headroom::device {
+namespace {
+
+using namespace kernels;
+
+inline constexpr int kColumns = kFewTokens;  // of a tile: choices of one expert
+inline constexpr int kRowsOfTile = 16;
+inline constexpr int kParts = 4;             // warps to a tile of gate and up
+
+// An expert with up to kColumns of its choices; columns behind `count` are as the first one.
+struct Item {
+    const std::uint8_t* first;   // gate, or down
+    const std::uint8_t* second;  // up
+    std::int16_t choices[kColumns];
+    std::int16_t tokens[kColumns];
+    int count;
+};
+static_assert(sizeof(Item) <= kFewItemBytes);
+
+// Lists the experts of this device that are chosen, in the order of their first choices. Ends with a barrier. Returns how many there are.
+template <bool kDown>
+HR_DEVICE int list_items(const ExpertAddresses* table, const std::int32_t* chosen, int tokens, const ExpertShape& shape, Item* items) {
+    __shared__ int tokens_of[kMostFewExperts];          // bit t: token t has chosen the expert
+    __shared__ std::int16_t place_of[kMostFewExperts][2];  // its items: of the first eight choices, of the others
+    __shared__ int heads[kMostFewTokens * kMostFewUsed / kWarp];
+    const int choices = tokens * shape.used, choice = thread();
+    for (int i = thread(); i < shape.experts; i += threads()) tokens_of[i] = 0;
+    const int expert = choice < choices ? chosen[choice] : 0, token = choice / shape.used;
+    const ExpertAddresses addresses = table[expert];
+    const bool here = choice < choices && addresses.gate != nullptr;
+    sync();
+    if (here) (void)atomic_add(tokens_of + expert, 1 << token);
+    sync();
+    int before = 0;  // of the expert's choices
+    for (int mask = tokens_of[expert] & ((1 << token) - 1); mask != 0; mask &= mask - 1) ++before;
+    const bool head = here && before % kColumns == 0;
+    int until = head ? 1 : 0;  // heads up to this lane
+    for (int h = 1; h < kWarp; h *= 2) {
+        const int other = shuffle(until, lane() >= h ? lane() - h : lane());
+        if (lane() >= h) until += other;
+    }
+    if (lane() == kWarp - 1 && choice < (choices + kWarp - 1) / kWarp * kWarp) heads[warp()] = until;
+    sync();
+    int place = until - 1, count = 0;
+    for (int w = 0; w < (choices + kWarp - 1) / kWarp; ++w) {
+        if (w < warp()) place += heads[w];
+        count += heads[w];
+    }
+    if (head) {
+        Item& item = items[place];
+        item.first = kDown ? addresses.down : addresses.gate;
+        item.second = addresses.up;
+        int all = 0;
+        for (int mask = tokens_of[expert]; mask != 0; mask &= mask - 1) ++all;
+        item.count = all - before < kColumns ? all - before : kColumns;
+        for (int i = 0; i < kColumns; ++i) {
+            item.choices[i] = static_cast<std::int16_t>(choice);
+            item.tokens[i] = static_cast<std::int16_t>(token);
+        }
+        place_of[expert][before / kColumns] = static_cast<std::int16_t>(place);
+    }
+    sync();
+    if (here && !head) {
+        Item& item = items[place_of[expert][before / kColumns]];
+        item.choices[before % kColumns] = static_cast<std::int16_t>(choice);
+        item.tokens[before % kColumns] = static_cast<std::int16_t>(token);
+    }
+    sync();
+    return count;
+}
+
+// Rows of codes in shared memory, padded so that eight of them lie in different banks.
+struct CodeRows {
+    std::int8_t* codes;
+    std::int16_t* sums;
+    float* scales;
+    int n, code_stride, sum_stride;
+
+    HR_DEVICE CodeRows(unsigned char* from, int rows, int elements)
+        : codes(reinterpret_cast<std::int8_t*>(from)), n(elements), code_stride(elements + 32), sum_stride((elements / 8 + 127) / 128 * 64 + 16) {
+        sums = reinterpret_cast<std::int16_t*>(codes + rows * code_stride);
+        scales = reinterpret_cast<float*>(sums + rows * sum_stride);
+    }
+    // row: of column lane / 4; first, second: of the lane's outputs.
+    HR_DEVICE Columns columns(int row, int first, int second) const {
+        return {codes + row * code_stride, sums + row * sum_stride, {scales + first * (n / 256), scales + second * (n / 256)}, 1};
+    }
+};
+
+// hidden = silu(gate x) * (up x). Tiles of eight rows of gate and the same ones of up, in turn to the groups of four warps of all blocks; warp w adds
+// up the superblocks b with b mod 4 = w.
+template <class Weights>
+HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
+    __shared__ Arrival arrivals[kFewThreads / kWarp / kParts][kMostCopies];
+    const auto& shape = a.shape;
+    const int n = shape.width, blocks = n / 256, used = shape.used, row_bytes = static_cast<int>(shape.gate_row_bytes);
+    const int group = warp() / kParts, groups = threads() / kWarp / kParts, part = warp() % kParts;
+    unsigned char* shared = dynamic_shared();
+    const int stride = a.row_stride, stage_bytes = kRowsOfTile * stride;
+    unsigned char* own_stages = shared + group * a.stages * stage_bytes;
+    float* room = reinterpret_cast<float*>(shared + groups * a.stages * stage_bytes) + group * (2 * kParts * 4 * kWarp);
+    Item* items = reinterpret_cast<Item*>(shared + groups * (a.stages * stage_bytes + 2 * kParts * 4 * kWarp * 4));
+    const CodeRows x(reinterpret_cast<unsigned char*>(items) + (a.tokens * used * kFewItemBytes + 15) / 16 * 16, a.tokens, n);
+    if (part == 0 && lane() < a.stages) prepare_arrival(&arrivals[group][lane()]);
+    wait_for_previous();
+    let_next_start();
+
+    const int count = list_items<false>(a.table, a.chosen, a.tokens, shape, items);
+    const int tiles_of_item = shape.hidden / 8, tiles = count * tiles_of_item, step = grid_x() * groups;
+    const auto start = [&](int tile, int stage) {
+        if (tile >= tiles) {
+            start_no_rows();
+            return;
+        }
+        const Item& item = items[tile / tiles_of_item];
+        const int row = tile % tiles_of_item * 8 + (lane() & 7);
+        const std::uint8_t* from = (lane() & 8) == 0 ? item.first : item.second;
+        start_rows(own_stages + stage * stage_bytes + (lane() & 15) * stride, from + static_cast<std::int64_t>(row) * row_bytes, kRowsOfTile, row_bytes,
+                   &arrivals[group][stage]);
+    };
+    int tile = group * grid_x() + block_x();
+    if (part == kParts - 1) {
+        for (int stage = 0; stage < a.stages; ++stage) start(tile + stage * step, stage);
+    }
+    // The tokens' codes, behind the weights' beginning.
+    if (part != kParts - 1) {
+        const int number = group * (kParts - 1) + part, all = groups * (kParts - 1);
+        for (int t = number; t < a.tokens; t += all) {
+            for (int i = lane() * 16; i < n; i += kWarp * 16) start_copy(x.codes + t * x.code_stride + i, a.groups_256.codes + t * n + i, true);
+            for (int i = lane() * 8; i < n / 16; i += kWarp * 8) start_copy(x.sums + t * x.sum_stride + i, a.groups_256.sums + t * (n / 16) + i, true);
+            for (int b = lane(); b < blocks; b += kWarp) x.scales[t * blocks + b] = a.groups_256.scales[t * blocks + b];
+        }
+        close_copies();
+        wait_for_copies<0>();
+    }
+    sync();
+
+    int stage = 0, turn = 0, half = 0;
+    for (; tile < tiles; tile += step, half ^= 1) {
+        const Item& item = items[tile / tiles_of_item];
+        const Columns columns = x.columns(item.tokens[lane() >> 2], item.tokens[2 * (lane() & 3)], item.tokens[2 * (lane() & 3) + 1]);
+        await_rows(&arrivals[group][stage], turn, a.stages - 1, kParts * kWarp);
+        const std::uint8_t* gate = own_stages + stage * stage_bytes + (lane() >> 2) * stride;
+        const std::uint8_t* const at[2] = {gate, gate + 8 * stride};
+        float accumulators[4] = {};
+        for (int b = part; b < blocks; b += kParts) add_superblock<Weights>(Weights::load(at, b * Weights::kBytes), b, columns, accumulators);
+        float* sums = room + half * (kParts * 4 * kWarp);  // [part][output][lane]
+        HR_UNROLL
+        for (int i = 0; i < 4; ++i) sums[(part * 4 + i) * kWarp + lane()] = accumulators[i];
+        sync_part(group, kParts * kWarp);
+        if (part == kParts - 1) start(tile + a.stages * step, stage);
+        const int column = 2 * (lane() & 3) + part;
+        if (part < 2 && column < item.count) {
+            float value[2];
+            HR_UNROLL
+            for (int r = 0; r < 2; ++r) {
+                const float* sum = sums + (2 * r + part) * kWarp + lane();
+                value[r] = (sum[0] + sum[2 * 4 * kWarp]) + (sum[4 * kWarp] + sum[3 * 4 * kWarp]);
+            }
+            a.hidden[static_cast<std::int64_t>(item.choices[column]) * shape.hidden + tile % tiles_of_item * 8 + (lane() >> 2)] = silu(value[0]) * value[1];
+        }
+        if (++stage == a.stages) {
+            stage = 0;
+            turn ^= 1;
+        }
+    }
+}
+
+// outputs[c] = down hidden[c]. A block takes neighbouring tiles of 16 rows, mostly of one or two experts, and quantizes their choices for itself; a
+// tile is a warp's.
+template <class Weights>
+HR_DEVICE void down(const ExpertsDownArguments& a) {
+    __shared__ Arrival arrivals[kFewThreads / kWarp][kMostCopies];
+    const auto& shape = a.shape;
+    const int n = shape.hidden, blocks = n / 256, row_bytes = static_cast<int>(shape.down_row_bytes), warps = threads() / kWarp;
+    const int stage_bytes = kRowsOfTile * row_bytes;
+    unsigned char* shared = dynamic_shared();
+    unsigned char* own_stages = shared + warp() * a.stages * stage_bytes;
+    Item* items = reinterpret_cast<Item*>(shared + warps * a.stages * stage_bytes);
+    const CodeRows x(reinterpret_cast<unsigned char*>(items) + (a.tokens * shape.used * kFewItemBytes + 15) / 16 * 16, a.code_rows, n);
+    if (lane() < a.stages) prepare_arrival(&arrivals[warp()][lane()]);
+
+    // The choices were there before the kernel before this one began (gate_up).
+    const int count = list_items<true>(a.table, a.chosen, a.tokens, shape, items);
+    const int tiles_of_item = shape.width / kRowsOfTile, tiles = count * tiles_of_item;
+    const int begin = tiles * block_x() / grid_x(), end = tiles * (block_x() + 1) / grid_x();
+    const auto start = [&](int tile, int stage) {
+        if (tile >= end) {
+            start_no_rows();
+            return;
+        }
+        const std::int64_t at = static_cast<std::int64_t>(tile % tiles_of_item) * stage_bytes;
+        start_rows(own_stages + stage * stage_bytes, items[tile / tiles_of_item].first + at, 1, stage_bytes, &arrivals[warp()][stage]);
+    };
+    for (int stage = 0; stage < a.stages; ++stage) start(begin + warp() + stage * warps, stage);
+    wait_for_previous();
+    let_next_start();
+    if (begin >= end) return;
+
+    const int first_item = begin / tiles_of_item, last_item = (end - 1) / tiles_of_item;
+    const int pieces = (last_item - first_item + 1) * kColumns * blocks;
+    for (int piece = warp(); piece < pieces; piece += warps) {
+        const int row = piece / blocks, b = piece % blocks;
+        const Item& item = items[first_item + row / kColumns];
+        if (row % kColumns >= item.count) continue;
+        float v[kShare];
+        load_share(a.hidden + static_cast<std::int64_t>(item.choices[row % kColumns]) * n + b * 256, lane() * kShare, 256, v);
+        // quantize_share's rows are as long as they are far apart.
+        const Quantized to = {x.codes + row * x.code_stride + b * 256, x.scales + row * blocks + b, x.sums + row * x.sum_stride + b * 16};
+        quantize_share(to, 0, lane() * kShare, 256, 32, v);
+    }
+    sync();
+
+    int stage = 0, turn = 0;
+    for (int tile = begin + warp(); tile < end; tile += warps) {
+        const int number = tile / tiles_of_item, base = (number - first_item) * kColumns;
+        const Item& item = items[number];
+        const int mine = lane() >> 2, output = 2 * (lane() & 3);
+        const auto there = [&](int column) { return base + (column < item.count ? column : 0); };
+        const Columns columns = x.columns(there(mine), there(output), there(output + 1));
+        await_rows(&arrivals[warp()][stage], turn, a.stages - 1, kWarp);
+        const std::uint8_t* row = own_stages + stage * stage_bytes + mine * row_bytes;
+        const std::uint8_t* const at[2] = {row, row + 8 * row_bytes};
+        // Accumulator by accumulator: (0 + 2) + (1 + 3).
+        float even[4] = {}, odd[4] = {};
+        for (int k = 0; k < 4; ++k) {
+            float accumulators[4] = {};
+            for (int b = k; b < blocks; b += 4) add_superblock<Weights>(Weights::load(at, b * Weights::kBytes), b, columns, accumulators);
+            HR_UNROLL
+            for (int i = 0; i < 4; ++i) {
+                const float sum = k < 2 ? accumulators[i] : even[i] + accumulators[i];
+                even[i] = odd[i];
+                odd[i] = sum;
+            }
+        }
+        sync_warp();
+        start(tile + a.stages * warps, stage);
+        HR_UNROLL
+        for (int i = 0; i < 4; ++i) {
+            const int column = output + i % 2;
+            if (column >= item.count) continue;
+            const int at_row = tile % tiles_of_item * kRowsOfTile + mine + i / 2 * 8;
+            a.outputs[static_cast<std::int64_t>(item.choices[column]) * shape.width + at_row] = even[i] + odd[i];
+        }
+        if (++stage == a.stages) {
+            stage = 0;
+            turn ^= 1;
+        }
+    }
+}
+
+}  // namespace
+
+HR_ORDERED_KERNEL(few_experts_gate_up_q4_k, ExpertsGateUpArguments, kFewThreads) { gate_up<FewQ4K>(a); }
+HR_ORDERED_KERNEL(few_experts_gate_up_q5_k, ExpertsGateUpArguments, kFewThreads) { gate_up<FewQ5K>(a); }
+HR_ORDERED_KERNEL(few_experts_gate_up_q6_k, ExpertsGateUpArguments, kFewThreads) { gate_up<FewQ6K>(a); }
+HR_ORDERED_KERNEL(few_experts_down_q4_k, ExpertsDownArguments, kFewThreads) { down<FewQ4K>(a); }
+HR_ORDERED_KERNEL(few_experts_down_q5_k, ExpertsDownArguments, kFewThreads) { down<FewQ5K>(a); }
+HR_ORDERED_KERNEL(few_experts_down_q6_k, ExpertsDownArguments, kFewThreads) { down<FewQ6K>(a); }
+
+}  // namespace headroom::device
+
+#endif
