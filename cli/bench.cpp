@@ -28,10 +28,10 @@ double median(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// Ordinary tokens in a fixed mixture: real prompts do not repeat one token.
-std::vector<text::TokenId> some_tokens(const text::Tokenizer& tokenizer, int count) {
+// Ordinary tokens in a fixed mixture, another for each number: real prompts do not repeat one token.
+std::vector<text::TokenId> some_tokens(const text::Tokenizer& tokenizer, int count, std::uint64_t number = 1) {
     std::vector<text::TokenId> tokens;
-    std::uint64_t state = 1;
+    std::uint64_t state = number * number;
     while (tokens.size() < static_cast<std::size_t>(count)) {
         state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's linear congruential generator
         const auto id = static_cast<text::TokenId>((state >> 33) % static_cast<std::uint64_t>(tokenizer.size()));
@@ -54,27 +54,32 @@ Result<Run> measure(engine::Session& session, const std::vector<text::TokenId>& 
     return Run{result.stats.prompt_tps(), result.stats.completion_seconds > 0 ? decode / result.stats.completion_seconds : 0};
 }
 
-// Decode steps of several sessions together: tokens per second of all. Each session first reads a prompt of its own.
+// Decode steps of several sessions together: tokens per second of all. Each session reads a text of its own to its end, whatever the model would
+// say: like conversations about different things, which do not choose the same experts. The choices are made all the same.
 Result<double> measure_together(const std::shared_ptr<engine::Model>& model, const Options& options, std::stop_token stop) {
     std::vector<std::unique_ptr<engine::Session>> sessions;
+    std::vector<std::vector<text::TokenId>> texts;
     std::vector<engine::Session::Step> steps;
+    const auto prompt_size = static_cast<std::size_t>(options.prompt);
     for (int i = 0; i < options.sessions; ++i) {
         HR_TRY(auto session, engine::Session::create(model));
-        const auto prompt = some_tokens(model->tokenizer(), options.prompt + i);
+        texts.push_back(some_tokens(model->tokenizer(), options.prompt + options.decode + 1, static_cast<std::uint64_t>(i) + 1));
         engine::GenerateRequest request;
-        request.prompt = prompt;
-        request.prompt.resize(static_cast<std::size_t>(options.prompt));
+        request.prompt.assign(texts.back().begin(), texts.back().begin() + options.prompt);
         request.sampling.temperature = 0;
         request.ignore_end = true;
         request.max_tokens = 1;
         HR_TRY(const auto result, session->generate(request, {}, stop));
         sessions.push_back(std::move(session));
-        steps.push_back({sessions.back().get(), result.tokens.front()});
+        steps.push_back({sessions.back().get(), 0});
     }
-    const auto choose = [&](std::size_t i, text::TokenId token) { steps[i].token = token; };
-    HR_CHECK(engine::Session::choose_together(steps, choose, stop));  // warm-up
+    const auto step = [&](std::size_t number) {
+        for (std::size_t i = 0; i < steps.size(); ++i) steps[i].token = texts[i][prompt_size + number];
+        return engine::Session::choose_together(steps, [](std::size_t, text::TokenId) {}, stop);
+    };
+    HR_CHECK(step(0));  // warm-up
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < options.decode; ++i) HR_CHECK(engine::Session::choose_together(steps, choose, stop));
+    for (int i = 1; i <= options.decode; ++i) HR_CHECK(step(static_cast<std::size_t>(i)));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return options.sessions * options.decode / seconds;
 }
