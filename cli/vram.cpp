@@ -33,7 +33,9 @@ std::string device_text(const Json& device) {
     const Json owners = device.value("owners", Json::object());
     out += line("Used", fmt::format("weights {} MiB, keys and values {} MiB, other {} MiB; other programs {} MiB", text_of(owners, "weights_mib"),
                                     text_of(owners, "kv_mib"), text_of(owners, "scratch_mib"), text_of(owners, "others_mib")));
-    out += line("Model", fmt::format("{} of {} {} on the card", text_of(device, "blocks_resident"), text_of(device, "blocks_total"), text_of(device, "block_name")));
+    if (device.value("in_use", true)) {
+        out += line("Model", fmt::format("{} of {} {} on the card", text_of(device, "blocks_resident"), text_of(device, "blocks_total"), text_of(device, "block_name")));
+    }
     if (device.contains("last_report") && device["last_report"].is_object()) out += line("Last", text_of(device["last_report"], "text"));
     return out;
 }
@@ -42,7 +44,7 @@ std::string answer_text(const Json& answer) {
     if (answer.contains("text")) return text_of(answer, "text") + "\n";  // the report of a change
     std::string out;
     for (const Json& device : answer.value("devices", Json::array())) out += device_text(device);
-    if (out.empty()) out = text_of(answer, "reason") + "\n";
+    if (answer.contains("reason")) out += text_of(answer, "reason") + "\n";  // the model is on none
     return out;
 }
 
@@ -74,7 +76,7 @@ Result<> vram(const Program& program, const Options& options) {
         for (const Json& device : body.value("devices", Json::array())) {
             if (text_of(device, "id") == options.device) one.push_back(device);
         }
-        if (one.empty()) return fail(ErrorKind::not_found, "The server's model is on no device {}", quote(options.device));
+        if (one.empty()) return fail(ErrorKind::not_found, "The server knows of no device {}", quote(options.device));
         body["devices"] = std::move(one);
     }
     if (program.json) {

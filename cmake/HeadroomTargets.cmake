@@ -8,7 +8,7 @@ function(headroom_library name)
 endfunction()
 
 # headroom_test(NAME SOURCES … DEPS … [TIMEOUT s] [LABELS …]): one Qt Test executable, registered with ctest. Tests of the window have
-# the label ui, those of its threads the label threads too; ./test runs these with the thread sanitizer.
+# the label ui, those of its threads and of the server's the label threads; ./test runs these with the thread sanitizer.
 function(headroom_test name)
     cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
     add_executable(${name} ${ARG_SOURCES})

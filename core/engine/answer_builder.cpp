@@ -37,6 +37,9 @@ Result<> check(const Model& model, const GenerateRequest& request) {
     if (request.grammar && request.ignore_end) {
         return fail(ErrorKind::invalid_argument, "An answer that is held to a grammar ends where the grammar ends: end tokens cannot be ignored");
     }
+    if (request.grammar && !text::Constraint(request.grammar).accept_text(request.begun)) {
+        return fail(ErrorKind::invalid_argument, "The beginning of the answer does not fit what it is held to: no answer goes on from there");
+    }
     return check_tokens(model, request.prompt);
 }
 
@@ -51,7 +54,11 @@ AnswerBuilder::AnswerBuilder(const Model& model, GenerateRequest request)
     const std::size_t room = static_cast<std::size_t>(model.info().context) - prompt_size_;
     most_ = request_.max_tokens < 0 ? room : std::min(room, static_cast<std::size_t>(request_.max_tokens));
     if (most_ == 0) ended_ = FinishReason::length;
-    if (request_.grammar) constraint_.emplace(request_.grammar);
+    if (request_.grammar) {
+        constraint_.emplace(request_.grammar);
+        (void)constraint_->accept_text(request_.begun);  // it has been checked
+        if (constraint_->finished()) ended_ = FinishReason::stop;
+    }
     stats_.prompt_tokens = static_cast<int>(prompt_size_);
 }
 

@@ -54,6 +54,8 @@ public:
 
     // The prompt is about to be read, so much of it was found in the session.
     void start_prompt(std::size_t reused) noexcept;
+    // More of it was found while it was being read.
+    void reuse(std::size_t tokens) noexcept { stats_.reused_tokens += static_cast<int>(tokens); }
     [[nodiscard]] const GenerateStats& stats() const noexcept { return stats_; }
     // No more tokens. What was held back can be taken. Called once.
     [[nodiscard]] GenerateResult finish(FinishReason reason);

@@ -143,6 +143,7 @@ struct GenerateRequest {
     bool show_special = false;         // control tokens as text
     std::vector<TokenId> shown{};      // these control tokens as text in any case (text::shown_tokens)
     std::shared_ptr<const text::TokenGrammar> grammar{};  // what the answer is held to; not with ignore_end
+    std::string begun{};               // of that, what the end of the prompt has said already: the answer goes on from there
     std::optional<int> likeliest{};    // tell each token's probability, and those of so many likeliest ones
 };
 

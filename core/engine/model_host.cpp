@@ -43,9 +43,12 @@ void ModelInUse::stay_for(std::optional<std::chrono::milliseconds> time) {
     host_->stay_ = time;
 }
 
-ModelHost::ModelHost(ModelHostOptions options) : options_(std::move(options)), stay_(options_.idle) {
-    if (options_.first_model) {
-        loaded_ = std::make_shared<ModelInUse::Loaded>(options_.first_name, options_.first_model, options_.scheduler);
+// The first model is not kept with the options: nobody would unload it then.
+ModelHost::ModelHost(ModelHostOptions options) : ModelHost(std::exchange(options.first_model, nullptr), std::move(options)) {}
+
+ModelHost::ModelHost(std::shared_ptr<Model> first, ModelHostOptions&& options) : options_(std::move(options)), stay_(options_.idle) {
+    if (first) {
+        loaded_ = std::make_shared<ModelInUse::Loaded>(options_.first_name, std::move(first), options_.scheduler);
         free_since_ = std::chrono::steady_clock::now();
         loads_ = 1;
     }

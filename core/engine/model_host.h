@@ -91,6 +91,7 @@ public:
     [[nodiscard]] ModelHostStatus status() const;
 
 private:
+    ModelHost(std::shared_ptr<Model> first, ModelHostOptions&& options);
     friend class ModelInUse;
     struct Ask;
     void work(const std::stop_token& stop);

@@ -17,8 +17,12 @@ using Clock = std::chrono::steady_clock;
 // How long the answers under way may wait for a piece of somebody's prompt.
 constexpr double kPromptPieceSeconds = 0.1;
 constexpr std::size_t kSmallestPiece = 16;
-// A kept conversation is worth taking over where at least half of it, or half of the prompt, is the same: else it may serve another request.
+// A kept conversation is taken over where at least half of it, or half of the prompt, is the same, and little of it is lost: so many tokens, or
+// this share of what stays. Else its beginning is copied, where that is long enough, and it may serve other requests.
 constexpr std::size_t kWorthShare = 2;
+constexpr std::size_t kLittle = 64;
+constexpr std::size_t kLittleShare = 8;
+constexpr std::size_t kWorthCopying = 32;
 
 SchedulerOptions complete(SchedulerOptions options) {
     if (options.kept_bytes == 0) options.kept_bytes = std::max<std::uint64_t>(available_ram() / 4, std::uint64_t{256} << 20);
@@ -153,34 +157,93 @@ void Scheduler::admit() {
     }
 }
 
-// Gives the job the kept conversation that has most in common with it, or a new one.
+// Gives the job a session, with what other conversations have in common with it.
 Result<> Scheduler::start(Job& job) {
+    HR_CHECK(start_with(job));
+    const std::size_t reused = job.session->state_->keep_common(job.answer.history());
+    job.answer.start_prompt(job.answer.tokens().empty() ? reused : static_cast<std::size_t>(job.answer.stats().reused_tokens));
+    {
+        const std::scoped_lock lock(mutex_);
+        figures_.reused_tokens += reused;
+    }
+    catch_up(job);
+    job.generation->set_stage(Generation::Stage::reading, job.answer.stats());
+    return {};
+}
+
+// A kept conversation that it goes on with, or a new one.
+Result<> Scheduler::start_with(Job& job) {
     const auto history = job.answer.history();
     auto best = kept_.end();
     std::size_t most = 0;
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
-        const std::size_t common = kept->session->state_->common(history);
-        if (common <= most || common * kWorthShare < std::min(history.size(), kept->session->tokens().size())) continue;
+        const std::size_t common = kept->session->state_->common(history), size = kept->session->tokens().size();
+        if (common <= most || common * kWorthShare < std::min(history.size(), size)) continue;
+        if (size - common > std::max(kLittle, common / kLittleShare)) continue;
         best = kept;
         most = common;
     }
-    if (best != kept_.end()) {
+    if (best != kept_.end() && find_beginning(job, most) == nullptr) {
         job.session = std::move(best->session);
         kept_.erase(best);
-    } else {
-        auto session = Session::create(model_);
-        while (!session && session.error().kind == ErrorKind::out_of_memory && !kept_.empty()) {
-            drop_oldest_kept();
-            session = Session::create(model_);
-        }
-        HR_TRY(job.session, std::move(session));
+        return {};
     }
-    const std::size_t reused = job.session->state_->keep_common(history);
-    job.answer.start_prompt(job.answer.tokens().empty() ? reused : static_cast<std::size_t>(job.answer.stats().reused_tokens));
-    job.generation->set_stage(Generation::Stage::reading, job.answer.stats());
-    const std::scoped_lock lock(mutex_);
-    figures_.reused_tokens += reused;
+    auto session = Session::create(model_);
+    while (!session && session.error().kind == ErrorKind::out_of_memory && !kept_.empty()) {
+        drop_oldest_kept();
+        session = Session::create(model_);
+    }
+    HR_TRY(job.session, std::move(session));
     return {};
+}
+
+Session* Scheduler::find_beginning(const Job& job, std::size_t read) const {
+    Session* best = nullptr;
+    std::size_t most = read + kWorthCopying - 1;
+    const auto look = [&](const std::unique_ptr<Session>& session) {
+        if (!session || session.get() == job.session.get() || session->tokens().size() <= most) return;
+        const std::size_t common = session->state_->common(job.answer.history());
+        if (common <= most) return;
+        best = session.get();
+        most = common;
+    };
+    for (const Kept& kept : kept_) look(kept.session);
+    for (const auto& other : running_) look(other->session);
+    return best;
+}
+
+// Copies what another conversation has read by now of the job's text. False: none has, or there is no memory for it.
+bool Scheduler::catch_up(Job& job) {
+    const std::size_t read = job.session->tokens().size();
+    Session* const from = find_beginning(job, read);
+    if (from == nullptr) return false;
+    const std::size_t common = from->state_->common(job.answer.history());
+    if (!job.session->state_->copy(*from->state_, common)) return false;
+    for (Kept& kept : kept_) {
+        if (kept.session.get() == from) kept.used = ++uses_;
+    }
+    if (job.answer.tokens().empty()) job.answer.reuse(common - read);
+    const std::scoped_lock lock(mutex_);
+    figures_.reused_tokens += common - read;
+    return true;
+}
+
+// Whether another one is reading what this one has to read next: it is copied then.
+bool Scheduler::waits_for_another(const Job& job) const {
+    const std::size_t read = job.session->tokens().size();
+    bool before = true;  // of two that have read as much the first one reads on
+    for (const auto& other : running_) {
+        if (other.get() == &job) {
+            before = false;
+            continue;
+        }
+        const std::size_t ahead = other->session->tokens().size();
+        if (other->over() || unread(*other) <= 1 || (before ? ahead < read : ahead <= read)) continue;
+        const auto ours = job.answer.history(), theirs = other->answer.history();
+        const auto common = static_cast<std::size_t>(std::ranges::mismatch(ours, theirs).in1 - ours.begin());
+        if (common > ahead && common >= read + kWorthCopying) return true;
+    }
+    return false;
 }
 
 std::size_t Scheduler::unread(const Job& job) const { return job.answer.history().size() - job.session->tokens().size(); }
@@ -202,26 +265,52 @@ void Scheduler::read_prompts() {
         if (!job.over() && unread(job) > 1) readers.push_back(&job);
     }
     ++next_reader_;
+    std::vector<model::Piece> pieces;
+    std::vector<Job*> reading;
+    std::size_t total = 0;
     for (Job* job : readers) {
-        if (budget == 0) return;
-        Session::State& session = *job->session->state_;
+        if (budget == 0) break;
+        if (waits_for_another(*job)) continue;
+        if (catch_up(*job)) {
+            job->generation->set_stage(Generation::Stage::reading, job->answer.stats());
+            if (unread(*job) == 1) continue;
+        }
         // All but the last token: that one is read in a step with the others, and its logits choose the next.
         const std::size_t count = std::min(unread(*job) - 1, budget);
-        const auto piece = job->answer.history().subspan(session.tokens.size(), count);
-        const auto start = Clock::now();
-        const auto done = session.step(piece, {}, [](std::int32_t, std::span<float>) {}, job->stop);
-        if (!done) {
-            if (done.error().kind == ErrorKind::cancelled) continue;
-            if (done.error().kind == ErrorKind::out_of_memory && make_room(*job)) return;
-            job->error = done.error();
-            continue;
-        }
-        const double seconds = std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(count);
-        seconds_per_prompt_token_ = seconds_per_prompt_token_ > 0 ? 0.7 * seconds_per_prompt_token_ + 0.3 * seconds : seconds;
+        Session::State& session = *job->session->state_;
+        session.tokens.reserve(session.tokens.size() + count);
+        pieces.push_back({.sequence = *session.sequence, .tokens = job->answer.history().subspan(session.tokens.size(), count), .rows = {}});
+        reading.push_back(job);
         budget -= count;
-        const std::scoped_lock lock(mutex_);
-        figures_.prompt_tokens += count;
+        total += count;
     }
+    if (pieces.empty()) return;
+    const auto start = Clock::now();
+    // One that is alone is cancelled in the middle of its piece; of several the others' pieces are read.
+    const auto done = read_together(pieces, reading.size() == 1 ? reading[0]->stop : std::stop_token());
+    if (!done) {
+        if (done.error().kind == ErrorKind::cancelled) return;
+        if (done.error().kind != ErrorKind::out_of_memory) {
+            for (Job* job : reading) job->error = done.error();
+        } else if (!make_room(*reading.back())) {
+            reading.back()->error = done.error();
+        }
+        return;
+    }
+    for (std::size_t i = 0; i < reading.size(); ++i) {
+        auto& tokens = reading[i]->session->state_->tokens;
+        tokens.insert(tokens.end(), pieces[i].tokens.begin(), pieces[i].tokens.end());
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(total);
+    seconds_per_prompt_token_ = seconds_per_prompt_token_ > 0 ? 0.7 * seconds_per_prompt_token_ + 0.3 * seconds : seconds;
+    const std::scoped_lock lock(mutex_);
+    figures_.prompt_tokens += total;
+}
+
+Result<> Scheduler::read_together(std::span<const model::Piece> pieces, const std::stop_token& stop) {
+    const TurnLock::Turn turn(model_->state_->turns, stop);
+    if (!turn) return fail(ErrorKind::cancelled, "The computation was cancelled");
+    return model_->state_->runner->read_together(pieces, stop);
 }
 
 void Scheduler::step() {

@@ -7,11 +7,14 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "core/engine/engine.h"
 #include "core/engine/generation.h"
+#include "core/model/runner.h"
 
 namespace headroom::engine {
 
@@ -32,7 +35,7 @@ struct SchedulerFigures {
     std::uint64_t cancelled = 0;          // of them
     std::uint64_t failed = 0;             // of them
     std::uint64_t prompt_tokens = 0;      // read
-    std::uint64_t reused_tokens = 0;      // found in kept conversations
+    std::uint64_t reused_tokens = 0;      // found in other conversations
     std::uint64_t completion_tokens = 0;
     std::uint64_t steps = 0;              // in which answers went on
 };
@@ -65,7 +68,13 @@ private:
     void remove_cancelled();
     void admit();
     [[nodiscard]] Result<> start(Job& job);
+    [[nodiscard]] Result<> start_with(Job& job);
+    // Another conversation that begins with more of the job's text than its own session has read, by enough to be worth copying.
+    [[nodiscard]] Session* find_beginning(const Job& job, std::size_t read) const;
+    bool catch_up(Job& job);
+    [[nodiscard]] bool waits_for_another(const Job& job) const;
     void read_prompts();
+    [[nodiscard]] Result<> read_together(std::span<const model::Piece> pieces, const std::stop_token& stop);
     void step();
     void decode_alone(Job& job);
     // What the job's session has left to read; 1: it takes part in the next step.

@@ -41,6 +41,15 @@ struct Session::State {
         return count;
     }
 
+    // Becomes a copy of the first `count` tokens of another session of the model. Error: out_of_memory, device; then it is what it was.
+    Result<> copy(State& from, std::size_t count) {
+        std::vector<TokenId> begin(from.tokens.begin(), from.tokens.begin() + static_cast<std::ptrdiff_t>(count));
+        const TurnLock::Turn turn(model->state_->turns, {});
+        HR_TRY(sequence, model->state_->runner->copy_sequence(*from.sequence, static_cast<std::int64_t>(count)));
+        tokens = std::move(begin);
+        return {};
+    }
+
     [[nodiscard]] std::size_t max_tokens() const noexcept { return static_cast<std::size_t>(model->state_->runner->max_tokens()); }
 
     // One step of at most max_tokens(), when the turn comes.

@@ -25,8 +25,25 @@ Result<std::unique_ptr<Sequence>> CpuRunner::create_sequence() try {
     return fail(ErrorKind::out_of_memory, "There is not enough memory for another conversation");
 }
 
+Result<std::unique_ptr<Sequence>> CpuRunner::copy_sequence(Sequence& from, std::int64_t positions) {
+    HR_TRY(auto to, create_sequence());
+    HR_CHECK(static_cast<CpuSequence&>(*to).cache.copy(static_cast<CpuSequence&>(from).cache, positions));
+    return to;
+}
+
 Result<> CpuRunner::run(const Piece& piece, LogitsSink sink, std::stop_token stop) {
     return forward_.run({.cache = static_cast<CpuSequence&>(piece.sequence).cache, .tokens = piece.tokens, .rows = piece.rows}, sink, stop);
+}
+
+// One after the other: what several share here is the time that their weights take from memory, and prompts are bound by the arithmetic.
+Result<> CpuRunner::read_together(std::span<const Piece> pieces, std::stop_token stop) {
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+        auto read = run({.sequence = pieces[i].sequence, .tokens = pieces[i].tokens, .rows = {}}, [](std::int32_t, std::span<float>) {}, stop);
+        if (read) continue;
+        for (const Piece& before : pieces.first(i)) before.sequence.truncate(before.sequence.length() - static_cast<std::int64_t>(before.tokens.size()));
+        return read;
+    }
+    return {};
 }
 
 Result<> CpuRunner::run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) try {

@@ -12,8 +12,10 @@ public:
     CpuRunner(const Transformer& transformer, ThreadPool& pool) : transformer_(transformer), forward_(transformer, pool) {}
 
     [[nodiscard]] Result<std::unique_ptr<Sequence>> create_sequence() override;
+    [[nodiscard]] Result<std::unique_ptr<Sequence>> copy_sequence(Sequence& from, std::int64_t positions) override;
     [[nodiscard]] std::int64_t max_tokens() const noexcept override { return Forward::kMaxTokens; }
     [[nodiscard]] Result<> run(const Piece& piece, LogitsSink sink, std::stop_token stop) override;
+    [[nodiscard]] Result<> read_together(std::span<const Piece> pieces, std::stop_token stop) override;
     [[nodiscard]] Result<> run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> look_together(std::span<const Step> steps, std::int32_t count, OutlookSink sink, std::stop_token stop) override;

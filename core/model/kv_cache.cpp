@@ -65,6 +65,14 @@ Result<> KvCache::set_layers(std::int64_t layers) {
     return {};
 }
 
+Result<> KvCache::copy(const KvCache& from, std::int64_t positions) {
+    HR_CHECK(reserve(positions));
+    const auto count = static_cast<std::size_t>(pages_for(positions));
+    for (std::size_t p = 0; p < count; ++p) std::memcpy(pages_[p].get(), from.pages_[p].get(), shape_.page_bytes());
+    length_ = positions;
+    return {};
+}
+
 void KvCache::truncate(std::int64_t positions) noexcept {
     if (positions >= length_) return;
     length_ = positions;

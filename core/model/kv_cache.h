@@ -40,6 +40,9 @@ public:
     // Forgets what lies behind `positions` (<= length()) and gives pages that hold none of the rest back.
     void truncate(std::int64_t positions) noexcept;
 
+    // Becomes a copy of the first `positions` (<= length()) of another one of the same shape. Error: out_of_memory.
+    [[nodiscard]] Result<> copy(const KvCache& from, std::int64_t positions);
+
     // Makes it one for the first `layers` layers: what it holds of those that stay is kept, what is new holds anything. Error: out_of_memory;
     // then it is what it was.
     [[nodiscard]] Result<> set_layers(std::int64_t layers);

@@ -49,6 +49,8 @@ public:
     virtual ~Runner() = default;
 
     [[nodiscard]] virtual Result<std::unique_ptr<Sequence>> create_sequence() = 0;
+    // A new one with the first `positions` (<= length()) of another: copied, each then goes on by itself. Errors: out_of_memory, device.
+    [[nodiscard]] virtual Result<std::unique_ptr<Sequence>> copy_sequence(Sequence& from, std::int64_t positions) = 0;
     // The most tokens of one piece.
     [[nodiscard]] virtual std::int64_t max_tokens() const noexcept = 0;
 
@@ -57,6 +59,10 @@ public:
     // Reads the piece, appends to its sequence and hands out the wanted logits. Errors: invalid_argument (an id outside the vocabulary),
     // cancelled (noticed within a few layers' work), out_of_memory, device; then the sequence's length is what it was.
     [[nodiscard]] virtual Result<> run(const Piece& piece, LogitsSink sink, std::stop_token stop = {}) = 0;
+
+    // Reads pieces of several sequences, all different, without logits: what their keys and values are then has the bits that run() would give
+    // each. Errors: as run(); then every sequence's length is what it was.
+    [[nodiscard]] virtual Result<> read_together(std::span<const Piece> pieces, std::stop_token stop = {}) = 0;
 
     // One token of each of several sequences, all different, in one step. The logits of each are handed out with its number in `steps`;
     // their bits are those that run() would give. Errors: as run(); then every sequence's length is what it was.

@@ -2,7 +2,10 @@
 
 // One request to one of the APIs, and what its handler may use.
 
+#include <filesystem>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "core/engine/model_host.h"
@@ -22,6 +25,9 @@ struct Backend {
     std::string version;                          // of the program
     std::chrono::system_clock::time_point started;
     std::function<int()> connections;
+    const gpu::SearchPath& drivers;               // where those of the machine's devices are looked for
+    const std::filesystem::path& data_folder;     // verdicts and wishes; empty: there are none
+    std::mutex finding_devices{};
     std::chrono::milliseconds ping{10'000};       // a stream without news for so long gets a sign of life
 };
 

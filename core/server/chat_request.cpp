@@ -161,6 +161,7 @@ ApiResult<ChatPlan> plan_chat(engine::Model& model, GrammarCache& grammars, cons
 
     if (request.prefill) {
         for (const text::TokenId id : model.tokenizer().encode(*request.prefill, {.parse_special = false, .add_bos = false})) plan.prompt.push_back(id);
+        plan.parser->second.begun = *request.prefill;
     }
     if (rules.text != text::AnswerRules::Text::free || rules.choice != Choice::none) {
         const std::string key = to_text({{"text", static_cast<int>(rules.text)}, {"schema", rules.schema}, {"choice", static_cast<int>(rules.choice)},
@@ -175,6 +176,13 @@ ApiResult<ChatPlan> plan_chat(engine::Model& model, GrammarCache& grammars, cons
             return std::unexpected(std::move(error));
         }
         plan.grammar = std::move(*grammar);
+        if (request.prefill) {
+            plan.begun = *request.prefill;
+            if (!text::Constraint(plan.grammar).accept_text(plan.begun)) {
+                return refuse("messages", "The last message is the assistant's, and no answer that {} allows begins with it",
+                              rules.text == text::AnswerRules::Text::free ? "tool_choice" : "response_format");
+            }
+        }
     }
     return plan;
 }

@@ -34,6 +34,7 @@ struct ChatRequest {
 struct ChatPlan {
     std::vector<text::TokenId> prompt;
     std::shared_ptr<const text::TokenGrammar> grammar{};
+    std::string begun{};                    // of an answer by the grammar, what stands at the prompt's end
     std::vector<text::TokenId> shown{};
     std::optional<std::pair<text::AnswerFormat, text::AnswerParserOptions>> parser{};
 };

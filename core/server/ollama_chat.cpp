@@ -145,6 +145,7 @@ ApiResult<HttpResponse> ollama_chat(Call& call) {
     if (!plan) return std::unexpected(plan.error());
     generate.prompt = std::move(plan->prompt);
     generate.grammar = std::move(plan->grammar);
+    generate.begun = std::move(plan->begun);
     generate.shown = std::move(plan->shown);
     auto started = Answers::start(call, std::move(*use), std::move(generate), 1, plan->parser);
     if (!started) return std::unexpected(started.error());
@@ -181,6 +182,7 @@ ApiResult<HttpResponse> ollama_generate(Call& call) {
         if (!plan) return std::unexpected(plan.error());
         generate.prompt = std::move(plan->prompt);
         generate.grammar = std::move(plan->grammar);
+        generate.begun = std::move(plan->begun);
         generate.shown = std::move(plan->shown);
         parser = std::move(plan->parser);
     }

@@ -204,6 +204,7 @@ ApiResult<HttpResponse> openai_chat(Call& call) {
     if (!plan) return std::unexpected(plan.error());
     read->generate.prompt = std::move(plan->prompt);
     read->generate.grammar = std::move(plan->grammar);
+    read->generate.begun = std::move(plan->begun);
     read->generate.shown = std::move(plan->shown);
     const bool logprobs = read->generate.likeliest.has_value();
     const std::string model = use->name();

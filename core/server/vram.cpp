@@ -1,7 +1,10 @@
 // GET and POST /v1/vram: a thin layer over engine::Vram.
 
+#include <algorithm>
+
 #include "core/base/bytes.h"
 #include "core/base/quote.h"
+#include "core/engine/machine_vram.h"
 #include "core/server/call.h"
 
 namespace headroom::server {
@@ -35,12 +38,14 @@ Json report_json(const engine::VramReport& report) {
             {"text", engine::describe(report)}};
 }
 
-Json device_json(const engine::VramDevice& device) {
+// in_use: the loaded model lies on it.
+Json device_json(const engine::VramDevice& device, bool in_use) {
     return {{"id", device.id},
             {"name", device.name},
             {"uuid", device.uuid},
             {"verdict", device.verdict},
             {"reason", device.reason.empty() ? Json() : Json(device.reason)},
+            {"in_use", in_use},
             {"elastic", device.elastic},
             {"total_mib", mib(device.total_bytes)},
             {"free_mib", mib(device.free_bytes)},
@@ -63,10 +68,23 @@ Json device_json(const engine::VramDevice& device) {
             {"last_report", device.last_report ? report_json(*device.last_report) : Json()}};
 }
 
-// Why there is no device.
+// Why the model is on no device.
 std::string no_devices(const engine::ModelHostStatus& status) {
     if (!status.model) return "No model is loaded";
     return fmt::format("The model {} runs on the processor: it holds no VRAM", quote(status.name));
+}
+
+std::vector<engine::VramDevice> devices_of(const engine::ModelHostStatus& status) {
+    const auto vram = status.model ? status.model->vram() : nullptr;
+    return vram ? vram->devices() : std::vector<engine::VramDevice>();
+}
+
+// Those of the machine that are not among `used`.
+std::vector<engine::VramDevice> other_devices(Backend& backend, const std::vector<engine::VramDevice>& used) {
+    const std::scoped_lock lock(backend.finding_devices);
+    auto all = engine::machine_vram(backend.drivers, backend.data_folder);
+    std::erase_if(all, [&](const engine::VramDevice& device) { return std::ranges::find(used, device.id, &engine::VramDevice::id) != used.end(); });
+    return all;
 }
 
 ApiError conflict(std::string message) { return {.status = 409, .message = std::move(message), .code = "not_elastic", .param = "reserve_mib"}; }
@@ -75,13 +93,12 @@ ApiError conflict(std::string message) { return {.status = 409, .message = std::
 
 ApiResult<HttpResponse> read_vram(Call& call) {
     const engine::ModelHostStatus status = call.backend.host.status();
-    const auto vram = status.model ? status.model->vram() : nullptr;
+    const auto used = devices_of(status);
     Json devices = Json::array();
-    if (vram) {
-        for (const engine::VramDevice& device : vram->devices()) devices.push_back(device_json(device));
-    }
+    for (const engine::VramDevice& device : used) devices.push_back(device_json(device, true));
+    for (const engine::VramDevice& device : other_devices(call.backend, used)) devices.push_back(device_json(device, false));
     Json json{{"model", status.model ? Json(status.name) : Json()}};
-    if (devices.empty()) {
+    if (used.empty()) {
         json["verdict"] = "off";
         json["reason"] = no_devices(status);
     }
@@ -100,9 +117,13 @@ ApiResult<HttpResponse> change_vram(Call& call) {
     if (fields.error()) return std::unexpected(*fields.error());
 
     const engine::ModelHostStatus status = call.backend.host.status();
-    const auto vram = status.model ? status.model->vram() : nullptr;
-    const auto devices = vram ? vram->devices() : std::vector<engine::VramDevice>();
+    const auto devices = devices_of(status);
     if (devices.empty()) return std::unexpected(conflict(no_devices(status)));
+    const auto named = [&](const engine::VramDevice& device) { return device.id == id; };
+    if (!id.empty() && std::ranges::none_of(devices, named) && std::ranges::any_of(other_devices(call.backend, devices), named)) {
+        return std::unexpected(conflict(fmt::format("The model {} is not on {}: reserve and cap act where it is, which is {}", quote(status.name), quote(id),
+                                                    quote(devices.front().id))));
+    }
     if (id.empty()) {
         if (devices.size() > 1) return refuse("device", "The model is on {} devices: name one, such as {}", devices.size(), quote(devices.front().id));
         id = devices.front().id;
@@ -113,7 +134,7 @@ ApiResult<HttpResponse> change_vram(Call& call) {
     }
     if (has_reserve) wish.reserve_bytes = reserve ? std::optional(static_cast<std::uint64_t>(*reserve) * MiB) : std::nullopt;
     if (has_cap) wish.cap_bytes = cap ? std::optional(static_cast<std::uint64_t>(*cap) * MiB) : std::nullopt;
-    const auto report = vram->set_and_wait(id, wish);
+    const auto report = status.model->vram()->set_and_wait(id, wish);
     if (!report) {
         if (report.error().kind == ErrorKind::unsupported) return std::unexpected(conflict(report.error().message));
         ApiError error = to_api_error(report.error());

@@ -46,6 +46,23 @@ struct AnswerParser::State {
 
     State(AnswerFormat of, AnswerParserOptions with) : format(std::move(of)), options(std::move(with)) {
         if (format.starts_in_reasoning && !format.reasoning_open.empty()) mode = Mode::reasoning;
+        held = options.begun;
+        advance(false);
+        out = {};
+        any_calls = false;
+        begun = marked + held;
+    }
+
+    // What is new, without what was held back of the text before.
+    AnswerPart take() {
+        AnswerPart part = std::exchange(out, {});
+        for (std::string* text : {&part.reasoning, &part.content}) {
+            if (text->empty()) continue;
+            if (text->starts_with(begun)) text->erase(0, begun.size());
+            begun.clear();
+        }
+        if (!part.calls.empty()) begun.clear();
+        return part;
     }
 
     // Works on `held` until nothing more can be said of it.
@@ -293,6 +310,7 @@ struct AnswerParser::State {
     bool reasoned = false;  // something of it has been seen
     bool any_calls = false;
     AnswerPart out;
+    std::string begun;      // of AnswerParserOptions::begun, what may still come out as content
 
     // Of a call.
     std::string marked;                 // what stands before `held` and may be content
@@ -310,12 +328,12 @@ AnswerParser& AnswerParser::operator=(AnswerParser&&) noexcept = default;
 AnswerPart AnswerParser::push(std::string_view text) {
     state_->held += text;
     state_->advance(false);
-    return std::exchange(state_->out, {});
+    return state_->take();
 }
 
 AnswerPart AnswerParser::finish() {
     state_->advance(true);
-    return std::exchange(state_->out, {});
+    return state_->take();
 }
 
 bool AnswerParser::has_calls() const noexcept { return state_->any_calls; }

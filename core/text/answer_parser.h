@@ -31,6 +31,7 @@ struct AnswerParserOptions {
     bool tools = false;              // calls are looked for; else they are content
     std::vector<std::string> names;  // of the tools: a call of another one is content. Empty: any
     std::uint64_t id_seed = 0;       // of the calls' ids
+    std::string begun{};             // text before what is pushed: it counts (a call may have begun in it), and is not told again
 };
 
 // However the text is cut, the joined parts are the same. What only looks like a call (damaged JSON, no name, an unknown one) comes out as

@@ -224,7 +224,11 @@ bool Constraint::accept(TokenId id) {
         return state_->ended;
     }
     const std::string_view bytes = trie.bytes(id);
-    const ConfigId to = bytes.empty() ? Machine::kDead : state_->walk(bytes);
+    return !bytes.empty() && accept_text(bytes);
+}
+
+bool Constraint::accept_text(std::string_view text) {
+    const ConfigId to = state_->walk(text);
     if (to == Machine::kDead) return false;
     state_->at = to;
     if (state_->machine.is_large()) state_->machine.forget_all_but(std::span(&state_->at, 1));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/text/grammar.h"
 #include "core/text/token_trie.h"
@@ -40,6 +41,8 @@ public:
     [[nodiscard]] bool mask(std::span<float> logits);
     // The token that was drawn. False, and nothing changes, if it may not follow. An end token is accepted where may_end().
     [[nodiscard]] bool accept(TokenId id);
+    // Text that stands at the answer's beginning already. False, and nothing changes, if no text of the grammar goes on from there.
+    [[nodiscard]] bool accept_text(std::string_view text);
     // Whether the answer is complete as it is.
     [[nodiscard]] bool may_end() const;
     // Complete, and nothing but an end token may follow: no further step is needed.

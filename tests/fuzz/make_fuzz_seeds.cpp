@@ -171,6 +171,44 @@ void template_seeds() {
     save("template", "raise", "{% if messages | length > 1 %}{{ raise_exception('no ' + messages[0].role) }}{% endif %}");
 }
 
+// Requests to every path, with every field somewhere. A letter as the first byte: the client leaves late; from 128 on: it stays.
+void server_seeds() {
+    const auto request = [](const char* name, std::string_view path, std::string_view body, std::string_view before = "\xFF") {
+        save("server", name, std::string(before) + "POST " + std::string(path) + "\n\n" + std::string(body));
+    };
+    request("chat", "/v1/chat/completions",
+            R"({"model":"synthetic","messages":[{"role":"system","content":"x"},{"role":"user","content":[{"type":"text","text":"y"}]}],"temperature":0.5,"max_tokens":3,)"
+            R"("stop":["a"],"n":2,"seed":1,"stream":true,"stream_options":{"include_usage":true},"top_p":0.9,"top_k":5,"min_p":0.1,"repeat_penalty":1.1})");
+    request("leaves", "/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],"stream":true,"max_tokens":9})", "\x02");
+    request("calls", "/v1/chat/completions",
+            R"({"messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f",)"
+            R"("arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"z"}],"max_tokens":2,"logprobs":true,"top_logprobs":2,"logit_bias":{"65":-5}})");
+    request("tools", "/v1/chat/completions",
+            R"({"messages":[{"role":"user","content":"x"}],"max_tokens":40,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object",)"
+            R"("properties":{"a":{"type":"integer","minimum":1}}}}}],"tool_choice":"required","parallel_tool_calls":false})");
+    request("schema", "/v1/chat/completions",
+            R"({"messages":[{"role":"user","content":"x"}],"max_tokens":9,"response_format":{"type":"json_schema","json_schema":{"schema":{"anyOf":[{"type":)"
+            R"("string","pattern":"^a+$"},{"$ref":"#/$defs/b"}],"$defs":{"b":{"enum":[1,2]}}}}}})");
+    request("begun", "/v1/chat/completions",
+            R"({"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"{\"a\": "}],"max_tokens":30,"response_format":{"type":"json_object"}})");
+    request("completion", "/v1/completions", R"({"prompt":"Once","max_tokens":3,"logprobs":2,"echo":true,"stream":true,"presence_penalty":1})");
+    request("ids", "/v1/completions", R"({"prompt":[65,66,258],"max_tokens":0,"n":2,"best_of":2})");
+    request("embeddings", "/v1/embeddings", R"({"input":["a","b"],"encoding_format":"base64","pooling":"last"})");
+    request("vram", "/v1/vram", R"({"reserve_mib":5,"device":"cuda:0","cap_mib":null})");
+    request("ollama_chat", "/api/chat",
+            R"({"model":"synthetic:latest","messages":[{"role":"user","content":"x"}],"options":{"num_predict":3,"stop":"q","repeat_last_n":8},"keep_alive":"5m","format":"json"})");
+    request("ollama_generate", "/api/generate", R"({"model":"synthetic","prompt":"a","system":"b","stream":false,"think":true,"options":{"num_predict":4}})");
+    request("ollama_embed", "/api/embed", R"({"model":"synthetic","input":["a",""],"truncate":true})");
+    request("ollama_show", "/api/show", R"({"model":"other"})");
+    request("load", "/v1/load", R"({"model":"other"})");
+    request("unload", "/v1/unload", "");
+    using namespace std::string_view_literals;
+    save("server", "several", "\xFFGET /v1/models\n\n\0GET /v1/status\n\n\0GET /metrics\n\n\0GET /api/ps\n\n"sv);
+    save("server", "looks", "\xFFGET /v1/vram\n\n\0GET /v1/models/synthetic\n\n\0HEAD /health\n\n\0GET /api/tags\n\n"sv);
+    save("server", "again", "\xFFPOST /v1/completions\n\n{\"prompt\":\"abcabcabc\",\"max_tokens\":4}\0POST /v1/completions\n\n{\"prompt\":\"abcabcabd\",\"max_tokens\":4}"sv);
+    save("server", "page", "\xFFOPTIONS /v1/chat/completions\nOrigin: https://a.example\nAccess-Control-Request-Method: POST\n\n\0GET /v1/models\nHost: evil.example\n\n"sv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -181,5 +219,6 @@ int main(int argc, char** argv) {
     folder = from_utf8(argv[1]);
     stream_seeds();
     template_seeds();
+    server_seeds();
     return gguf_seeds() && model_seeds() ? 0 : 1;
 }

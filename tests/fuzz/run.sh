@@ -1,5 +1,5 @@
 #!/bin/bash
-# tests/fuzz/run.sh SECONDS [NAME…]: builds the fuzzers and runs each (or those named: gguf, stream, …) for that long.
+# tests/fuzz/run.sh SECONDS [NAME…]: builds the fuzzers (all, or those named: gguf, stream, …) and runs each for that long.
 # The corpus grows in build/fuzz/corpus; inputs that broke something are left in build/fuzz/findings. Exit status 1 if there are any.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -23,7 +23,7 @@ for symbolizer in llvm-symbolizer-19 llvm-symbolizer; do
 done
 
 cmake --preset fuzz > build/fuzz-configure.log 2>&1 || { cat build/fuzz-configure.log; exit 2; }
-cmake --build --preset fuzz --target fuzzers
+cmake --build --preset fuzz --target make_fuzz_seeds "${names[@]/#/fuzz_}"
 seeds=build/fuzz/seeds
 rm -rf "$seeds"
 build/fuzz/bin/make_fuzz_seeds "$seeds"

@@ -209,6 +209,69 @@ private slots:
         }
     }
 
+    // Pieces of several prompts in one batch, behind what each session has read: all go on with the bits that they have alone.
+    void prompts_are_read_together() {
+        for (const SyntheticModel& model : {dense(), mixture()}) {
+            const OpenedModel opened(model);
+            ThreadPool pool(1);
+            CpuRunner cpu(opened.transformer, pool);
+            constexpr std::size_t before[] = {0, 30, 250, 1, 7}, count[] = {90, 1, 40, 64, 20};
+            const auto check = [&](Runner& runner, std::size_t sessions) {
+                std::vector<std::unique_ptr<Sequence>> sequences;
+                std::vector<std::vector<std::int32_t>> texts;
+                std::vector<Piece> pieces;
+                for (std::size_t s = 0; s < sessions; ++s) {
+                    texts.push_back(random_tokens(before[s] + count[s] + 1, 20 + s));
+                    sequences.push_back(must(runner.create_sequence()));
+                    (void)read(runner, *sequences[s], std::span(texts[s]).first(before[s]), 50);
+                    pieces.push_back({.sequence = *sequences[s], .tokens = std::span<const std::int32_t>(texts[s]).subspan(before[s], count[s]), .rows = {}});
+                }
+                must(runner.read_together(pieces));
+                for (std::size_t s = 0; s < texts.size(); ++s) {
+                    QCOMPARE(sequences[s]->length(), static_cast<std::int64_t>(before[s] + count[s]));
+                    QVERIFY(same_bits({expected(opened, texts[s]).back()}, read(runner, *sequences[s], std::span(texts[s]).last(1), 1)));
+                }
+                // One of them has a token that there is not: none has read anything.
+                const std::vector<std::int32_t> wrong{1, kSyntheticVocabulary};
+                const std::vector<Piece> some{pieces[0], {.sequence = *sequences[1], .tokens = wrong, .rows = {}}};
+                QVERIFY(!runner.read_together(some));
+                for (std::size_t s = 0; s < 2; ++s) QCOMPARE(sequences[s]->length(), static_cast<std::int64_t>(before[s] + count[s] + 1));
+            };
+            check(cpu, 5);
+            check(*place(opened, {0}), 5);
+            check(*place(opened, {place(opened, {0})->device_bytes() / 2}), 2);  // there two conversations have room
+            check(*place(opened, {0, 0}), 5);
+        }
+    }
+
+    // A copy of a session's beginning goes on as if it had read that, and the session itself too; with layers on the processor as well.
+    void sessions_are_copied() {
+        for (const SyntheticModel& model : {dense(), mixture()}) {
+            const OpenedModel opened(model);
+            ThreadPool pool(1);
+            CpuRunner cpu(opened.transformer, pool);
+            const auto others = random_tokens(20, 9);
+            // count: of the session; copied: of that.
+            const auto check = [&](Runner& runner, std::size_t count, std::size_t copied) {
+                const auto tokens = random_tokens(count, 8);
+                std::vector<std::int32_t> other(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(copied));
+                other.insert(other.end(), others.begin(), others.end());
+                const Logits whole = expected(opened, tokens), right = expected(opened, other);
+                const auto from = must(runner.create_sequence());
+                (void)read(runner, *from, std::span(tokens).first(count - 10), 64);
+                const auto to = must(runner.copy_sequence(*from, static_cast<std::int64_t>(copied)));
+                QCOMPARE(to->length(), static_cast<std::int64_t>(copied));
+                QVERIFY(same_bits({right.end() - 20, right.end()}, read(runner, *to, others, 7)));
+                QVERIFY(same_bits({whole.end() - 10, whole.end()}, read(runner, *from, std::span(tokens).last(10), 3)));
+                QCOMPARE(must(runner.copy_sequence(*from, 0))->length(), std::int64_t{0});
+            };
+            check(cpu, 300, 270);
+            check(*place(opened, {0}), 300, 270);
+            check(*place(opened, {place(opened, {0})->device_bytes() / 2}), 200, 150);  // there two conversations have room
+            check(*place(opened, {0, 0}), 300, 270);
+        }
+    }
+
     // The device's own choice, step behind step, is what choosing on the host gives; and the session can go on with anything afterwards.
     void decodes_greedily() {
         for (const SyntheticModel& model : {dense(), mixture()}) {

@@ -222,6 +222,55 @@ private slots:
         QCOMPARE(after["usage"]["prompt_tokens"].get<int>(), before["usage"]["prompt_tokens"].get<int>() + 7);  // a token a byte
     }
 
+    // Held to a schema the answer goes on with what the message has begun, and together they are valid.
+    void an_assistant_message_is_continued_by_the_schema() {
+        Json request = chat_request("Which city?", 60);
+        const Json schema = Json::parse(R"({"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"], "additionalProperties": false})");
+        request["response_format"] = {{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}};
+        const auto goes_on = [&](const std::string& begun) {
+            request["messages"] = Json::array({{{"role", "user"}, {"content", "Which city?"}}, {{"role", "assistant"}, {"content", begun}}});
+            request["stream"] = false;
+            const Reply reply = chat(request);
+            if (reply.status != 200) return reply.error("message");
+            const std::string content = reply.json()["choices"][0]["message"]["content"];
+            request["stream"] = true;
+            std::string streamed;
+            for (const Json& chunk : chat(request).chunks()) streamed += chunk["choices"][0]["delta"].value("content", "");
+            return streamed == content ? begun + content : "streamed " + streamed + ", not " + content;
+        };
+        QCOMPARE(Json::parse(goes_on("{\"city\": \"P"), nullptr, false), (Json{{"city", "Paris"}}));
+        QCOMPARE(Json::parse(goes_on("{\"ci"), nullptr, false).size(), 1u);
+        QCOMPARE(goes_on("{\"city\": \"Rome\"}"), std::string("{\"city\": \"Rome\"}"));  // nothing is left to say
+        for (const char* wrong : {"Sure: ", "{\"city\": \"B", "{\"city\": \"Rome\"}}"}) {
+            request["messages"] = Json::array({{{"role", "user"}, {"content", "Which city?"}}, {{"role", "assistant"}, {"content", wrong}}});
+            request["stream"] = false;
+            const Reply refused = chat(request);
+            QCOMPARE(refused.status, 400);
+            QCOMPARE(refused.error("param"), std::string("messages"));
+            QVERIFY(refused.error("message").find("response_format") != std::string::npos);
+        }
+    }
+
+    // A call that the message has begun is a call.
+    void an_assistant_message_may_begin_a_call() {
+        Json request = chat_request("Add", 400);
+        request["parallel_tool_calls"] = false;
+        request["tools"] = Json::parse(R"([{"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {"enum": [1, 2]}},
+                                            "required": ["a"], "additionalProperties": false}}}])");
+        request["tool_choice"] = "required";
+        request["messages"].push_back({{"role", "assistant"}, {"content", "<tool_call>\n{\"name\": \"add\", \"argum"}});
+        const Json choice = chat(request).json()["choices"][0];
+        QCOMPARE(choice["finish_reason"], Json("tool_calls"));
+        QCOMPARE(choice["message"]["content"], Json());
+        QCOMPARE(choice["message"]["tool_calls"].size(), 1u);
+        const Json arguments = Json::parse(choice["message"]["tool_calls"][0]["function"]["arguments"].get<std::string>());
+        QVERIFY(arguments["a"] == Json(1) || arguments["a"] == Json(2));
+        request["messages"].back()["content"] = "I shall add";
+        const Reply refused = chat(request);
+        QCOMPARE(refused.status, 400);
+        QVERIFY(refused.error("message").find("tool_choice") != std::string::npos);
+    }
+
     void system_and_developer_are_one() {
         Json request = chat_request("Hi", 6);
         request["messages"].insert(request["messages"].begin(), Json{{"role", "system"}, {"content", "Be brief"}});

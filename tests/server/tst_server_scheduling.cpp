@@ -184,6 +184,62 @@ private slots:
         QVERIFY(server.settle());
     }
 
+    // What conversations begin with alike is read once, and none loses what is its own.
+    void a_system_prompt_is_read_once() {
+        std::string system;
+        for (int i = 0; i < 60; ++i) system += "Rule " + std::to_string(i) + ". ";
+        const auto conversation = [&](const std::string& question) {
+            Json request = chat_request(question, 6);
+            request["messages"] = Json::array({{{"role", "system"}, {"content", system}}, {{"role", "user"}, {"content", question}}});
+            return request;
+        };
+        const auto said = [](const Json& answer) { return answer["choices"][0]["message"]["content"].get<std::string>(); };
+        const auto cached = [](const Json& answer) { return answer["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>(); };
+        const std::string first_question = "First question, " + std::string(120, 'a');
+        TestServer plain([](auto& options) { options.models.scheduler.kept = 0; });
+        TestServer server;
+        Json first = conversation(first_question);
+        Json answer = post(server.port(), "/v1/chat/completions", first).json();
+        const int of_first = answer["usage"]["prompt_tokens"];
+        for (int i = 0; i < 3; ++i) {
+            const Json other = conversation("Other question " + std::to_string(i) + std::string(100, 'b'));
+            const Json reply = post(server.port(), "/v1/chat/completions", other).json();
+            QVERIFY2(cached(reply) >= static_cast<int>(system.size()), reply.dump().c_str());
+            QCOMPARE(said(reply), said(post(plain.port(), "/v1/chat/completions", other).json()));
+        }
+        first["messages"].push_back({{"role", "assistant"}, {"content", "An answer"}});
+        first["messages"].push_back({{"role", "user"}, {"content", "Second question"}});
+        answer = post(server.port(), "/v1/chat/completions", first).json();
+        QVERIFY2(cached(answer) >= of_first - 1, answer.dump().c_str());
+        QCOMPARE(said(answer), said(post(plain.port(), "/v1/chat/completions", first).json()));
+    }
+
+    // The same for conversations that begin at once.
+    void a_system_prompt_is_read_once_by_many() {
+        constexpr int kClients = 8;
+        std::string system;
+        for (int i = 0; i < 150; ++i) system += "Rule " + std::to_string(i) + ". ";
+        const auto conversation = [&](int i) {
+            Json request = chat_request("", 6);
+            request["messages"] = Json::array({{{"role", "system"}, {"content", system}}, {{"role", "user"}, {"content", "Question " + std::to_string(i)}}});
+            return request;
+        };
+        TestServer plain([](auto& options) { options.models.scheduler.kept = 0; });
+        TestServer server;
+        std::vector<std::string> alone(kClients), together(kClients);
+        for (int i = 0; i < kClients; ++i) alone[static_cast<std::size_t>(i)] = post(plain.port(), "/v1/chat/completions", conversation(i)).json()["choices"].dump();
+        {
+            std::vector<std::jthread> clients;
+            for (int i = 0; i < kClients; ++i) {
+                clients.emplace_back([&, i] { together[static_cast<std::size_t>(i)] = post(server.port(), "/v1/chat/completions", conversation(i)).json()["choices"].dump(); });
+            }
+        }
+        QCOMPARE(together, alone);
+        QVERIFY(server.settle());
+        const auto read = server.server().status().models.figures.prompt_tokens;
+        QVERIFY2(read < 2 * system.size(), std::to_string(read).c_str());
+    }
+
     void a_conversation_goes_on_where_it_was() {
         TestServer server;
         Json request = chat_request("First question, long enough to be worth keeping", 10);

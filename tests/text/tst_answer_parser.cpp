@@ -29,6 +29,7 @@ private slots:
     void mistral();
     void mistral_args();
     void no_calls();
+    void begun();
     void ids();
     void hostile();
     void grammars();
@@ -222,6 +223,40 @@ void TestAnswerParser::no_calls() {
     const std::string call = R"(<tool_call>{"name":"add","arguments":{}}</tool_call>)";
     check(kHermes, call, fmt::format("[][{}]", call), false);
     check(kLlama, R"({"name":"add","parameters":{}})", R"([][{"name":"add","parameters":{}}])", false);
+}
+
+// What stands before the answer counts, and is not told.
+void TestAnswerParser::begun() {
+    const auto goes_on = [](std::string begun, std::string_view answer) {
+        std::string all;
+        for (const std::size_t step : {0, 1, 2, 5}) {
+            text::AnswerParser parser(kHermes, {.tools = true, .names = {"add"}, .id_seed = 1, .begun = begun});
+            AnswerPart whole;
+            std::string_view rest = answer;
+            const auto take = [&](const AnswerPart& part) {
+                whole.reasoning += part.reasoning;
+                whole.content += part.content;
+                whole.calls.insert(whole.calls.end(), part.calls.begin(), part.calls.end());
+            };
+            while (!rest.empty()) {
+                const std::size_t length = step == 0 ? rest.size() : std::min(step, rest.size());
+                take(parser.push(rest.substr(0, length)));
+                rest.remove_prefix(length);
+            }
+            take(parser.finish());
+            if (!all.empty() && all != ::shown(whole)) return "cut otherwise: " + ::shown(whole);
+            all = ::shown(whole);
+        }
+        return all;
+    };
+    QCOMPARE(goes_on("Sure, ", "it is 4."), std::string("[][it is 4.]"));
+    QCOMPARE(goes_on("Sure", ", it is."), std::string("[][, it is.]"));
+    QCOMPARE(goes_on("<think>So", " be it.</think>Yes"), std::string("[ be it.][Yes]"));
+    QCOMPARE(goes_on("<think>So</think>", "Yes"), std::string("[][Yes]"));
+    QCOMPARE(goes_on("<tool_call>{\"name\": \"add\", ", "\"arguments\": {\"a\": 1}}</tool_call>"), std::string("[][] add({\"a\": 1})"));
+    QCOMPARE(goes_on("<tool_c", "all>{\"name\": \"add\", \"arguments\": {}}"), std::string("[][] add({})"));
+    QCOMPARE(goes_on("<tool_c", "ane>"), std::string("[][ane>]"));  // no call: only what is new
+    QCOMPARE(goes_on("<tool_call>{\"name\"", ": \"other\"}"), std::string("[][: \"other\"}]"));
 }
 
 void TestAnswerParser::ids() {

@@ -56,6 +56,7 @@ private slots:
     void control_tokens();
     void sentence_piece();
     void counted_strings();
+    void text_that_is_there_already();
     void too_small_vocabulary();
     void shared_by_generations();
     void random_walks_end_valid();
@@ -228,6 +229,22 @@ void TestConstraint::counted_strings() {
         QCOMPARE(constraint.shortest_ending(), std::string(static_cast<std::size_t>(std::max(0, 40 - length)), ' ') + '"');
         if (length < 60) QVERIFY(constraint.accept('x'));
     }
+}
+
+void TestConstraint::text_that_is_there_already() {
+    const auto tokenizer = gpt2();
+    const auto grammar = std::make_shared<const text::TokenGrammar>(compile(R"({"enum": ["ab", "ac", 12]})"), text::TokenTrie::build(*tokenizer));
+    text::Constraint begun(grammar);
+    QVERIFY(begun.accept_text("\"a"));
+    text::Constraint token(grammar);
+    for (const TokenId id : tokenizer->encode("\"a", {.parse_special = false, .add_bos = false})) QVERIFY(token.accept(id));
+    QCOMPARE(allowed(begun, tokenizer->size()), allowed(token, tokenizer->size()));
+    // What does not fit changes nothing.
+    QVERIFY(!begun.accept_text("x"));
+    QVERIFY(!begun.accept_text("b\"x"));
+    QCOMPARE(allowed(begun, tokenizer->size()), allowed(token, tokenizer->size()));
+    QVERIFY(begun.accept_text("") && !begun.may_end());
+    QVERIFY(begun.accept_text("c\"") && begun.finished());
 }
 
 void TestConstraint::too_small_vocabulary() {

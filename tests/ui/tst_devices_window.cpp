@@ -12,6 +12,7 @@
 #include "core/base/bytes.h"
 #include "core/base/paths.h"
 #include "core/vmm/self_test_process.h"
+#include "tests/cli/cli_process.h"
 #include "tests/simgpu/fixture.h"
 #include "tests/ui/support/closing_time.h"
 #include "tests/ui/support/scripted_backend.h"
@@ -120,6 +121,33 @@ private slots:
         program_->open_first_model(QStringLiteral("builtin"), 0, 0);
         QTRY_COMPARE_WITH_TIMEOUT(program_->engine().model().state, ModelStatus::State::ready, 60'000);
         QCOMPARE(program_->vram().devices().front().wish.reserve_bytes, std::optional(GiB));
+    }
+
+    // Other programs read and set the window's VRAM through its server.
+    void the_command_moves_the_windows_model() {
+        if (!EngineBackend().find("builtin", {})) QSKIP("the built-in model is not beside this program");
+        sim_.reset({{"cuda", {{{"name", "NVIDIA GeForce RTX 4070"}, {"total_mib", 2'048}, {"other_mib", 300}}}}});
+        for (const char* kept : {"verdicts.json", "vram.json"}) QFile::remove(folder_.filePath(QLatin1String(kept)));
+        open(std::make_unique<EngineBackend>());
+        program_->server().set_port(0);
+        program_->server().set_wanted(true);
+        program_->open_first_model(QStringLiteral("builtin"), 0, 0);
+        QTRY_COMPARE_WITH_TIMEOUT(program_->engine().model().state, ModelStatus::State::ready, 60'000);
+        QTRY_COMPARE(program_->server().state(), ServerController::State::on);
+        const auto card = [&] { return program_->vram().devices().front(); };
+        QCOMPARE(card().blocks_resident, card().blocks_total);
+        const Cli cli;
+        const auto vram = [&](const QStringList& more) { return cli.run(QStringList{"vram", "--json", "--url", program_->server().address()} + more); };
+        const auto device = vram({}).json()["devices"][0];
+        QVERIFY2(device["verdict"] == "on" && device["in_use"] == true, device.dump().c_str());
+        const int less = device["full_mib"].get<int>() - 6;
+        const auto report = vram({"--cap-mib", QString::number(less)}).json();
+        QVERIFY2(report["met"] == true && report["own_after_mib"].get<int>() <= less, report.dump().c_str());
+        QTRY_VERIFY(card().blocks_resident < card().blocks_total);
+        QCOMPARE(program_->vram().report()->cause, engine::VramCause::request);
+        QVERIFY(vram({"--cap", "default"}).json()["met"] == true);
+        QTRY_COMPARE(card().blocks_resident, card().blocks_total);
+        program_->server().set_wanted(false);
     }
 
     void no_gpu() {

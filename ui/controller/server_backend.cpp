@@ -10,6 +10,7 @@ Result<std::string> EngineServerBackend::start(const ServerSetup& setup) {
     options.models.first_name = setup.model_name;
     options.models.first_path = setup.model_path;
     options.models.first_model = setup.model;
+    options.models.load.data_folder = data_folder_;
     HR_TRY(server_, server::Server::start(std::move(options)));
     return server_->address();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,7 +35,8 @@ public:
 // The real one: for this computer alone, with the window's model alone.
 class EngineServerBackend : public ServerBackend {
 public:
-    explicit EngineServerBackend(std::string version) : version_(std::move(version)) {}
+    // data_folder: where verdicts on devices are kept; empty: nowhere.
+    explicit EngineServerBackend(std::string version, std::filesystem::path data_folder = {}) : version_(std::move(version)), data_folder_(std::move(data_folder)) {}
 
     Result<std::string> start(const ServerSetup& setup) override;
     void stop() override { server_.reset(); }
@@ -43,6 +45,7 @@ public:
 
 private:
     std::string version_;
+    std::filesystem::path data_folder_;
     std::unique_ptr<server::Server> server_;
 };
 

@@ -62,7 +62,7 @@ int run_window(int argc, char** argv) {
     if (!instance.claim(handed)) return 0;
 
     Program program(folder, std::make_unique<EngineBackend>(), std::make_unique<EngineDeviceBackend>(folder),
-                    std::make_unique<EngineServerBackend>(HEADROOM_VERSION));
+                    std::make_unique<EngineServerBackend>(HEADROOM_VERSION, folder));
     QObject::connect(&instance, &SingleInstance::started_again, &program.window(), [&](const QStringList& again) {
         program.window().bring_to_front();
         if (!again.value(0).isEmpty()) program.window().open_model(again[0], again.value(1).toInt(), again.value(2).toInt());

@@ -198,6 +198,25 @@ Result<std::unique_ptr<Sequence>> GpuRunner::create_sequence() try {
     return fail(ErrorKind::out_of_memory, "There is not enough memory for another conversation");
 }
 
+Result<std::unique_ptr<Sequence>> GpuRunner::copy_sequence(Sequence& of, std::int64_t positions) {
+    auto& from = static_cast<GpuSequence&>(of);
+    HR_TRY(auto made, create_sequence());
+    auto& to = static_cast<GpuSequence&>(*made);
+    for (;;) {
+        HR_CHECK(make_room(to, positions));
+        const residency::StepGate::Step alone(alone_);
+        if (!to.reserve(positions)) continue;  // a device has come back in between
+        for (Part& part : parts_) {
+            if (!part.runner) continue;  // parked
+            HR_CHECK(part.driver->make_current(part.device));
+            for (std::size_t page = 0; page < pages_for(positions); ++page) HR_CHECK(part.runner->copy_page(from.pages[page], to.pages[page]));
+        }
+        if (cpu_layers_ > 0) HR_CHECK(to.cache.copy(from.cache, positions));
+        to.positions = positions;
+        return made;
+    }
+}
+
 Result<> GpuRunner::run_parts(PartBatch batch, Tail tail, std::span<const std::int32_t> rows, const std::stop_token& stop) {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
         Part& part = parts_[i];
@@ -291,6 +310,67 @@ Result<> GpuRunner::run_few_rows_alone(const Piece& piece, LogitsSink sink, cons
     }
     sequence.positions += count;
     for (std::size_t i = 0; i < piece.rows.size(); ++i) sink(piece.rows[i], parts_.back().runner->logits_row(i));
+    return {};
+}
+
+Result<> GpuRunner::read_together(std::span<const Piece> pieces, std::stop_token stop) try {
+    std::size_t done = 0;
+    const auto room_for = [&](const Piece& piece) {
+        return static_cast<GpuSequence&>(piece.sequence).reserve(static_cast<std::int64_t>(piece.tokens.size())).has_value();
+    };
+    const auto all = [&]() -> Result<> {
+        while (done < pieces.size()) {
+            const auto most = static_cast<std::size_t>(max_tokens_);
+            std::size_t count = 0, tokens = 0;
+            for (const Piece& piece : pieces.subspan(done, std::min(pieces.size() - done, static_cast<std::size_t>(kLogitRows)))) {
+                if (count > 0 && tokens + piece.tokens.size() > most) break;
+                HR_CHECK(check_tokens(transformer_, piece.tokens));
+                HR_CHECK(make_room(static_cast<GpuSequence&>(piece.sequence), static_cast<std::int64_t>(piece.tokens.size())));
+                tokens += piece.tokens.size();
+                ++count;
+            }
+            const auto some = pieces.subspan(done, count);
+            if (count > 1) {
+                const residency::StepGate::Step alone(alone_);
+                if (!std::ranges::all_of(some, room_for)) continue;
+                // With layers on the processor each goes by itself, as in step_together; and where the device came back with less room.
+                if (cpu_layers_ == 0 && static_cast<std::int64_t>(tokens) <= chunk_) {
+                    HR_CHECK(read_some_alone(some, stop));
+                    done += count;
+                    continue;
+                }
+            }
+            HR_CHECK(run({.sequence = some[0].sequence, .tokens = some[0].tokens, .rows = {}}, [](std::int32_t, std::span<float>) {}, stop));
+            ++done;
+        }
+        return {};
+    };
+    const Result<> result = all();
+    if (!result) {
+        for (std::size_t i = 0; i < pieces.size(); ++i) {
+            pieces[i].sequence.truncate(pieces[i].sequence.length() - (i < done ? static_cast<std::int64_t>(pieces[i].tokens.size()) : 0));
+        }
+    }
+    return result;
+} catch (const std::bad_alloc&) {
+    return fail(ErrorKind::out_of_memory, "There is not enough memory to compute");
+}
+
+Result<> GpuRunner::read_some_alone(std::span<const Piece> some, const std::stop_token& stop) {
+    std::vector<std::int32_t> tokens, tables;
+    std::vector<std::int64_t> positions;
+    std::vector<std::span<const std::int32_t>> pages;
+    for (const Piece& piece : some) {
+        const auto& sequence = static_cast<GpuSequence&>(piece.sequence);
+        for (std::size_t t = 0; t < piece.tokens.size(); ++t) {
+            tokens.push_back(piece.tokens[t]);
+            tables.push_back(static_cast<std::int32_t>(pages.size()));
+            positions.push_back(sequence.positions + static_cast<std::int64_t>(t));
+        }
+        pages.push_back(sequence.pages);
+    }
+    HR_CHECK(run_parts({.tokens = tokens, .positions = positions, .tables = tables, .pages = pages, .x = {}}, {PartTail::logits}, {}, stop));
+    for (const Piece& piece : some) static_cast<GpuSequence&>(piece.sequence).positions += static_cast<std::int64_t>(piece.tokens.size());
     return {};
 }
 

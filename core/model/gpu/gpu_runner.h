@@ -68,8 +68,10 @@ public:
     void settle();
 
     [[nodiscard]] Result<std::unique_ptr<Sequence>> create_sequence() override;
+    [[nodiscard]] Result<std::unique_ptr<Sequence>> copy_sequence(Sequence& from, std::int64_t positions) override;
     [[nodiscard]] std::int64_t max_tokens() const noexcept override { return max_tokens_; }
     [[nodiscard]] Result<> run(const Piece& piece, LogitsSink sink, std::stop_token stop) override;
+    [[nodiscard]] Result<> read_together(std::span<const Piece> pieces, std::stop_token stop) override;
     [[nodiscard]] Result<> run_together(std::span<const Step> steps, LogitsSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> choose_together(std::span<const Step> steps, ChoiceSink sink, std::stop_token stop) override;
     [[nodiscard]] Result<> look_together(std::span<const Step> steps, std::int32_t count, OutlookSink sink, std::stop_token stop) override;
@@ -112,6 +114,7 @@ private:
     [[nodiscard]] Result<> run_parts(PartBatch batch, Tail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
     [[nodiscard]] Result<> run_few_rows(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
     [[nodiscard]] Result<> run_few_rows_alone(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
+    [[nodiscard]] Result<> read_some_alone(std::span<const Piece> some, const std::stop_token& stop);
     [[nodiscard]] Result<> run_some_together(std::span<const Step> some, std::size_t first, Tail tail,
                                              FunctionRef<void(std::int32_t i, std::size_t row)> hand_out, const std::stop_token& stop);
     // Steps that need not wait for the host, one behind the other, until a change waits for the turn. handed_out: grows; goes_on: next said so.

@@ -133,8 +133,17 @@ Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const St
         HR_CHECK(kernels::attention_step(queue(), heads, arguments));
     } else {
         HR_CHECK(kernels::head_rows(queue(), heads));
-        const bool prompt = step.one_session && step.tokens > std::min(kExactAttention, attention_rows_);
-        HR_CHECK(prompt ? kernels::attention_prefill(queue(), arguments) : kernels::attention_rows(queue(), arguments));
+        for (const Stretch& stretch : stretches_) {
+            kernels::AttentionArguments own = arguments;
+            own.q += stretch.begin * model.heads * model.head_dim;
+            own.out += stretch.begin * model.heads * model.head_dim_v;
+            own.places.positions += stretch.begin;
+            own.places.tables += stretch.begin;
+            own.tokens = static_cast<std::int32_t>(stretch.tokens);
+            own.max_chunks = static_cast<std::int32_t>(stretch.chunks);
+            const bool prompt = stretch.tokens > std::min(kExactAttention, attention_rows_);
+            HR_CHECK(prompt ? kernels::attention_prefill(queue(), own) : kernels::attention_rows(queue(), own));
+        }
     }
     const Target out[] = {{&layer.out, scratch_.x, true}};
     return multiply(scratch_.heads, nullptr, step.tokens, out);

@@ -62,7 +62,7 @@ Result<std::unique_ptr<PartRunner>> PartRunner::create(const Environment& enviro
     const ScratchPlan plan{.tokens = placement.chunk, .context = context, .logits = part.output};
     HR_TRY(runner->scratch_, Scratch::create(driver, transformer, plan));
     const std::int64_t together = std::max(placement.chunk, kLogitRows);
-    const std::uint64_t block = std::max(runner->block_bytes(together, 1), runner->block_bytes(kLogitRows, kLogitRows));
+    const std::uint64_t block = runner->block_bytes(together, kLogitRows);
     HR_TRY(runner->block_, gpu::Buffer::create(driver, block));
     for (HostBlock& host : runner->host_blocks_) {
         HR_TRY(host.memory, gpu::PinnedBuffer::create(driver, block));
@@ -168,7 +168,6 @@ PartRunner::Step PartRunner::step_for(const PartBatch& batch) const noexcept {
     Step step;
     step.tokens = static_cast<std::int64_t>(batch.positions.size());
     step.sessions = static_cast<std::int64_t>(batch.pages.size());
-    step.one_session = step.sessions == 1;
     step.chunks = *std::ranges::max_element(batch.positions) / cpu::kPagePositions + 1;
     const BlockLayout layout(step.tokens, step.sessions, transformer_.rope.half(), pages_stride_);
     step.ids = block_.as<std::int32_t>(layout.ids);
@@ -178,6 +177,15 @@ PartRunner::Step PartRunner::step_for(const PartBatch& batch) const noexcept {
     step.places = {.positions = block_.as<std::int32_t>(layout.positions), .tables = block_.as<std::int32_t>(layout.tables),
                    .pages = block_.as<std::int32_t>(layout.pages), .pages_stride = static_cast<std::int32_t>(pages_stride_)};
     return step;
+}
+
+void PartRunner::find_stretches(const PartBatch& batch) {
+    stretches_.clear();
+    for (std::size_t t = 0; t < batch.tables.size(); ++t) {
+        if (t == 0 || batch.tables[t] != batch.tables[t - 1]) stretches_.push_back({.begin = static_cast<std::int64_t>(t)});
+        ++stretches_.back().tokens;
+        stretches_.back().chunks = batch.positions[t] / cpu::kPagePositions + 1;
+    }
 }
 
 // Writes the step's numbers into a pinned block and enqueues its copy.
@@ -223,6 +231,7 @@ Result<> PartRunner::run(const PartBatch& batch, Tail tail, std::span<const std:
     }
     // Steps that come again and again: one token, or one each of several sessions.
     const bool repeats = step.tokens == 1 || step.sessions == step.tokens;
+    if (!repeats) find_stretches(batch);
     const Result<> enqueued = repeats ? gated_replay(step, tail, rows.size()) : enqueue_all(step, tail, rows.size(), false, stop);
     if (enqueued && tail.kind == PartTail::rows) {
         HR_CHECK(driver_.copy_to_host(x_.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.x), x_bytes, stream_.get()));

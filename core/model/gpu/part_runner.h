@@ -148,7 +148,6 @@ private:
         std::int64_t tokens = 0;
         std::int64_t sessions = 0;
         std::int64_t chunks = 0;   // a bound of what a token sees
-        bool one_session = false;  // neighbouring positions of one session
         bool complete = true;      // every expert is on the device: nothing is handed over
         std::shared_ptr<const ExpertResidency::Here> here;
         const std::int32_t* ids = nullptr;
@@ -158,6 +157,14 @@ private:
         kernels::Places places{};
     };
     [[nodiscard]] Step step_for(const PartBatch& batch) const noexcept;
+    // Neighbouring positions of one session in a batch that is no graph: attention is each one's as if it were alone.
+    struct Stretch {
+        std::int64_t begin = 0;    // its first token in the batch
+        std::int64_t tokens = 0;
+        std::int64_t chunks = 0;   // as in Step
+    };
+    std::vector<Stretch> stretches_;
+    void find_stretches(const PartBatch& batch);
     [[nodiscard]] Result<> send(const PartBatch& batch, const Step& step, std::span<const std::int32_t> rows, bool with_ids);
     [[nodiscard]] Result<> replay(const Step& step, Tail tail, std::size_t rows);  // with the gate
     [[nodiscard]] Result<> gated_replay(const Step& step, Tail tail, std::size_t rows);
