@@ -316,9 +316,9 @@ struct AttentionArguments {
     std::int32_t max_chunks;  // no token sees more chunks than this
     float* partials;          // room for tokens * heads * max_chunks * (head_dim_v + 2), aligned to 16 bytes
     std::int32_t* tickets;    // [tokens * heads]; like partials only where max_chunks is not 1
-    // The launch sets these: tiles in shared memory (3, 5 or 8); of attention_rows and attention_step, the parts into which the query heads of
-    // a KV head are divided, and the heads of one.
-    std::int32_t stages = 0;
+    // The launch sets these: tiles in shared memory to a warp (1, 3 or 4); of attention_rows and attention_step, the parts into which the query heads
+    // of a KV head are divided, and the heads of one.
+    std::int32_t slots = 0;
     std::int32_t parts = 1;
     std::int32_t heads_of_part = 0;
 };
@@ -335,9 +335,9 @@ inline constexpr std::int32_t kPrefillRows = 128;
 template <int kWidth>
 inline constexpr std::int32_t kPrefillKeys = kWidth > 128 ? 16 : 64;
 
-// Bytes of a tile of K or V in shared memory at most; attention_rows and attention_prefill have `stages` of them, and then the scores of a
-// page for each head that they work on at once.
-inline constexpr std::int32_t kStageBytes = 16 * 1024;
+// Bytes of a warp's tile of K or V in shared memory at most: 2,048 halves and 3 gaps. attention_rows and attention_prefill have `slots` of them for each of 8
+// warps, then the heads that they work on at once and one more, then the scores of a page for each.
+inline constexpr std::int32_t kSlotBytes = 4096 + 4 * 32;
 
 // argmax_rows: the index of the largest value of each row, the lowest such index (cpu::argmax).
 struct ArgmaxArguments {

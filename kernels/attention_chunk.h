@@ -1,305 +1,289 @@
 #pragma once
 
 // Attention of one token over pages of the KV pool, in the order of docs/arithmetic.md.
+//
+// A block has a page of a KV head and several of its query heads, a warp one strip of the page: it scores the strip's keys, turns the scores
+// into weights and adds up the values by itself, its tiles of K and V arriving meanwhile. The block waits for its warps only where the heads
+// have been made ready and where the strips are put together.
 
 #include "kernels/copies.h"
 #include "kernels/heads.h"
 
 namespace headroom::device {
 
-// ---- Scores ----
-//
-// A warp takes H heads and P positions at once. A lane is an accumulator of the strided sum: it holds elements lane, lane + 32, … of the
-// queries and reads those of the keys. That leaves H * P sums in every lane, which the levels of the butterfly (16, 8, 4, 2, 1) turn into one
-// finished score to a lane, each level halving what a lane still holds: 31 exchanges for 32 scores instead of 160. Which half a lane gives
-// away depends on its number; for heads that costs nothing, because a lane keeps its queries in an order of its own (head s ^ turn in place
-// s). With fewer than 4 heads there are not 32 sums, and some levels between are plain.
+inline constexpr int kStrip = 32;  // positions: what the arithmetic adds up by itself
+inline constexpr int kStrips = kPage / kStrip;
+static_assert(kStrips == kBlock / kWarp);
 
-template <int H>
-inline constexpr int kPositions = H == 8 ? 4 : 8;
-
-// One position's sums of H heads: the first levels. The lane keeps head `turn`.
-template <int H>
-HR_DEVICE float fold_heads(float (&sums)[H]) {
-    HR_UNROLL
-    for (int h = H / 2; h > 0; h /= 2) {
-        HR_UNROLL
-        for (int s = 0; s < h; ++s) sums[s] = sums[s] + shuffle_xor(sums[s + h], h * (kWarp / H));
-    }
-    HR_UNROLL
-    for (int h = kWarp / H / 2; h >= kPositions<H>; h /= 2) sums[0] = sums[0] + shuffle_xor(sums[0], h);
-    return sums[0];
-}
-
-// P positions: the other levels. The lane keeps position lane mod P.
-template <int P>
-HR_DEVICE float fold_positions(const float (&sums)[P]) {
-    if constexpr (P == 1) {
-        return sums[0];
-    } else {
-        constexpr int h = P / 2;
-        const bool upper = (lane() & h) != 0;
-        float half[h];
-        HR_UNROLL
-        for (int p = 0; p < h; ++p) {
-            const float kept = upper ? sums[p + h] : sums[p];
-            const float given = upper ? sums[p] : sums[p + h];
-            half[p] = kept + shuffle_xor(given, h);
-        }
-        return fold_positions<h>(half);
-    }
-}
-
-// The tiles of a page, in the order of their use: those of K, then those of V. One is used while the next ones arrive.
+// The warp's tiles: those of the strip's K, then those of its V. One is used while the next ones arrive.
+// Row r of a tile lies in the r mod 4-th of four groups, which are 32 bytes apart beyond their size, so that 8 lanes to each of four
+// neighbouring rows read from all banks.
 template <int W>
 struct Stream {
-    static constexpr int kStageHalves = kernels::kStageBytes / 2;
+    static constexpr int kSlotHalves = kernels::kSlotBytes / 2;
 
-    const std::uint16_t* k;  // the KV head's rows of the page
+    const std::uint16_t* k;  // the rows of the first tiles
     const std::uint16_t* v;
     int width, width_v;
-    int rows;   // of a tile
-    int first;  // row of the first tile
+    int rows;   // of a tile: 8, 16 or 32
+    int first;  // row of the first tile in the strip
     int tiles;  // of K, and of V
-    int stages; // 3, 5 or 8
-    int at = 0, at_stage = 0;
+    int slots;  // 1, 3 or 4
+    int at = 0, at_slot = 0;
 
-    HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int begin, int end, int most_stages)
-        : k(keys(pool, page, kv_head)), v(values(pool, page, kv_head)), width(width_or<W>(pool.head_dim)), width_v(width_or<W>(pool.head_dim_v)),
-          stages(most_stages) {
+    // begin, end: the strip's visible rows; none: nothing is copied.
+    HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int begin, int end, int all_slots)
+        : width(width_or<W>(pool.head_dim)), width_v(width_or<W>(pool.head_dim_v)), slots(all_slots) {
         const int wider = width > width_v ? width : width_v;
-        rows = wider <= 64 ? 128 : wider <= 128 ? 64 : 32;
+        rows = wider <= 64 ? 32 : wider <= 128 ? 16 : 8;
         first = begin / rows * rows;
-        tiles = (end - 1) / rows - begin / rows + 1;
-        k += first * width;
-        v += first * width_v;
+        tiles = begin < end ? (end - 1) / rows - begin / rows + 1 : 0;
+        k = keys(pool, page, kv_head) + (warp() * kStrip + first) * width;
+        v = values(pool, page, kv_head) + (warp() * kStrip + first) * width_v;
 #pragma unroll 1
-        for (int i = 0; i < stages - 1; ++i) start(i, i);
+        for (int i = 0; i < slots; ++i) start(i, i);
     }
-    HR_DEVICE static std::uint16_t* stage(int number) { return reinterpret_cast<std::uint16_t*>(dynamic_shared()) + number * kStageHalves; }
-    HR_DEVICE void start(int tile, int to_stage) const {
+    HR_DEVICE std::uint16_t* slot(int number) const {
+        return reinterpret_cast<std::uint16_t*>(dynamic_shared()) + (warp() * slots + number) * kSlotHalves;
+    }
+    // Halves from group to group.
+    HR_DEVICE int group(int row_width) const { return rows / 4 * row_width + 16; }
+    HR_DEVICE int place(int row, int row_width) const { return row % 4 * group(row_width) + row / 4 * row_width; }
+    HR_DEVICE void start(int tile, int to_slot) const {
         if (tile < 2 * tiles) {
-            const int count = rows * (tile < tiles ? width : width_v);  // the rows lie one after another
-            const std::uint16_t* from = (tile < tiles ? k + tile * count : v + (tile - tiles) * count) + thread() * 8;
-            std::uint16_t* to = stage(to_stage) + thread() * 8;
-            if (count == kStageHalves) {
+            const int row_width = tile < tiles ? width : width_v;
+            const std::uint16_t* from = (tile < tiles ? k + tile * rows * width : v + (tile - tiles) * rows * width_v) + lane() * 8;
+            std::uint16_t* to = slot(to_slot);
+            if constexpr (W == 64 || W == 128) {
+                constexpr int kLanes = W / 8, kRows = kWarp / kLanes, kTurns = 4 / kRows;  // lanes to a row, rows at once
+                to += lane() / kLanes * group(W) + lane() % kLanes * 8;
                 HR_UNROLL
-                for (int i = 0; i < kStageHalves; i += kBlock * 8) start_copy(to + i, from + i, true);
+                for (int i = 0; i < 2048 / (kWarp * 8); ++i) start_copy(to + i % kTurns * kRows * group(W) + i / kTurns * W, from + i * kWarp * 8, true);
             } else {
+                const int lanes = row_width / 8;
+                int row = 0, column = lane();
 #pragma unroll 1
-                for (int i = 0; i + thread() * 8 < count; i += kBlock * 8) start_copy(to + i, from + i, true);
+                for (int i = 0; i < rows * row_width; i += kWarp * 8, column += kWarp) {
+                    for (; column >= lanes; column -= lanes) ++row;
+                    if (row < rows) start_copy(to + place(row, row_width) + column * 8, from + i, true);
+                }
             }
         }
         close_copies();
     }
-    // The next tile, for the whole block; the one before may be overwritten.
-    HR_DEVICE const std::uint16_t* next() {
-        if (stages == 3) wait_for_copies<1>();
-        else if (stages == 5) wait_for_copies<3>();
-        else wait_for_copies<6>();
-        sync();
-        const int here = at_stage;
-        start(at + stages - 1, here == 0 ? stages - 1 : here - 1);
+    // The next tile, for the whole warp.
+    HR_DEVICE std::uint16_t* next() const {
+        if (slots == 4) wait_for_copies<3>();
+        else if (slots == 3) wait_for_copies<2>();
+        else wait_for_copies<0>();
+        sync_warp();
+        return slot(at_slot);
+    }
+    // The warp is done with it.
+    HR_DEVICE void release() {
+        sync_warp();
+        start(at + slots, at_slot);
         ++at;
-        at_stage = here + 1 == stages ? 0 : here + 1;
-        return stage(here);
+        at_slot = at_slot + 1 == slots ? 0 : at_slot + 1;
     }
 };
 
 // The token's own K and V of a KV head, made by this block. The pool's rows of it are not read.
+template <int W>
 struct Fresh {
-    bool some;  // else there is none anywhere
-
-    // Its row of the page; -1: there is none in it. This and the halves are in shared memory: registers are short.
-    static HR_DEVICE int& row() {
-        __shared__ int number;
-        return number;
-    }
     static HR_DEVICE std::uint16_t* k() {
-        __shared__ std::uint16_t own[kMostWidth];
+        __shared__ std::uint16_t own[W > 0 ? W : kMostWidth];
         return own;
     }
     static HR_DEVICE std::uint16_t* v() {
-        __shared__ std::uint16_t own[kMostWidth];
+        __shared__ std::uint16_t own[W > 0 ? W : kMostWidth];
         return own;
-    }
-    // Puts it into the tile whose first row is `first`, where it belongs there. The whole block comes here.
-    HR_DEVICE void put(const std::uint16_t* own, int width, const std::uint16_t* tile, int first, int rows) const {
-        if (!some) return;
-        const int at = row() - first;
-        if (at < 0 || at >= rows) return;
-        for (int i = thread(); i < width; i += threads()) const_cast<std::uint16_t*>(tile)[at * width + i] = own[i];
-        sync();
     }
 };
 
-// scores[h][i] of `heads` heads and the positions i of [begin, end), from all K tiles of the stream. The queries are where the scores will be,
-// [heads, kPage], copied before the first tile. A warp has H heads, and every warp has some. J: width / 32; or more, where kExact is false:
-// the elements too many count as zero and change nothing.
-template <int H, int J, bool kExact, int W>
-HR_DEVICE void score_heads(Stream<W>& stream, const Fresh& fresh, int heads, int begin, int end, float scale, float* scores) {
-    constexpr int P = kPositions<H>;
-    const int sets = (heads + H - 1) / H, per_set = threads() / kWarp / sets;  // warps
-    const int head = warp() % sets * H, group = warp() / sets;
-    const int turn = lane() / (kWarp / H), width = kExact ? 32 * J : stream.width;
-    const std::uint16_t* tile = stream.next();
-    float queries[H][J];
-    HR_UNROLL
-    for (int s = 0; s < H; ++s) {
-        const int h = head + (s ^ turn);
+// A row of a tile, from elsewhere in shared memory.
+HR_DEVICE void put_row(std::uint16_t* to, const std::uint16_t* from, int width) {
+    for (int i = lane(); i < width; i += kWarp) to[i] = from[i];
+    sync_warp();
+}
+
+// ---- Scores ----
+//
+// Eight lanes have a key, a lane words l, l + 8, … of it: accumulators 2 l and 2 l + 1 of the dot product. The warp takes four keys at once
+// and each with H heads. The first addition of the sum is the lane's own, the others are exchanges between the eight lanes; while there are
+// several heads left they also halve what a lane still holds. Which half a lane gives away depends on its number; that costs nothing, because
+// a lane keeps its queries in an order of its own: head s ^ turn in place s.
+
+// scores[position][HB] of the tile's rows and of `heads` heads, H at a time; those too many mean nothing. queries: [HB, width]. J: words to a lane; or more, where kExact is false: the elements
+// too many count as zero and change nothing.
+template <int H, int J, bool kExact, int HB, int W>
+HR_DEVICE void score_heads(const Stream<W>& stream, const std::uint16_t* tile, const float* queries, int heads, float scale, float* scores) {
+    constexpr int kSteps = H >= 4 ? 1 : H == 2 || W == 0 ? 2 : 4;  // on their way together: few heads are all latency
+    const int l = lane() % 8, turn = l % H, width = kExact ? 16 * J : stream.width;
+    const int steps = stream.rows / 4;
+    tile += lane() / 8 * stream.group(width) + 2 * l;
+    scores += lane() / 8 * HB + l;
+#pragma unroll 1
+    for (int set = 0; set < heads; set += H) {
+        float x[H][J][2];
         HR_UNROLL
-        for (int j = 0; j < J; ++j) queries[s][j] = h < heads && (kExact || 32 * j < width) ? scores[h * kPage + 32 * j + lane()] : 0.0F;
-    }
-    sync();
-#pragma unroll 1
-    for (int number = 0; number < stream.tiles; ++number) {
-        if (number > 0) tile = stream.next();
-        const int first = stream.first + number * stream.rows;
-        fresh.put(Fresh::k(), stream.width, tile, first, stream.rows);
-#pragma unroll 1
-        for (int row = group < per_set ? group * P : stream.rows; row < stream.rows; row += per_set * P) {
-            if (first + row + P <= begin || first + row >= end) continue;
-            float folded[P];
+        for (int s = 0; s < H; ++s) {
+            const float* from = queries + (set + (s ^ turn)) * width + 2 * l;
             HR_UNROLL
-            for (int p = 0; p < P; ++p) {
-                const std::uint16_t* key = tile + (row + p) * width + lane();
-                float x[J], sums[H];
+            for (int j = 0; j < J; ++j) {
+                const Floats<2> two = kExact || 16 * j < width ? *reinterpret_cast<const Floats<2>*>(from + 16 * j) : Floats<2>{{0, 0}};
+                x[s][j][0] = two.x[0];
+                x[s][j][1] = two.x[1];
+            }
+        }
+#pragma unroll 1
+        for (int first = 0; first < steps; first += kSteps) {
+            HR_UNROLL
+            for (int step = first; step < first + kSteps; ++step) {
+                const std::uint16_t* key = tile + step * width;
+                float sums[H][2] = {};
                 HR_UNROLL
                 for (int j = 0; j < J; ++j) {
-                    const std::uint16_t half = key[32 * j];  // perhaps behind the row's end, but still in shared memory
-                    x[j] = half_to_float(kExact || 32 * j < width ? half : std::uint16_t{0});
-                }
-                HR_UNROLL
-                for (int s = 0; s < H; ++s) {
-                    sums[s] = 0;
+                    const std::uint32_t word = kExact || 16 * j < width ? *reinterpret_cast<const std::uint32_t*>(key + 16 * j) : 0U;
+                    const float low = low_half_to_float(word), high = high_half_to_float(word);
                     HR_UNROLL
-                    for (int j = 0; j < J; ++j) sums[s] = fma(queries[s][j], x[j], sums[s]);
+                    for (int s = 0; s < H; ++s) {
+                        sums[s][0] = fma(x[s][j][0], low, sums[s][0]);
+                        sums[s][1] = fma(x[s][j][1], high, sums[s][1]);
+                    }
                 }
-                folded[p] = fold_heads<H>(sums);
+                float folded[H];
+                HR_UNROLL
+                for (int s = 0; s < H; ++s) folded[s] = sums[s][0] + sums[s][1];
+                HR_UNROLL
+                for (int d = 1; d < 8; d *= 2) {
+                    HR_UNROLL
+                    for (int s = 0; s < H; s += 2 * d) folded[s] = folded[s] + shuffle_xor(folded[d < H ? s + d : s], d);
+                }
+                if (l < H) scores[4 * step * HB + set] = folded[0] * scale;
             }
-            const float dot = fold_positions<P>(folded);
-            const int position = first + row + lane() % P;
-            const bool mine = lane() % (kWarp / H) < P && head + turn < heads;
-            if (mine && position >= begin && position < end) scores[(head + turn) * kPage + position] = dot * scale;
         }
     }
 }
 
-template <int H, int W>
-HR_DEVICE void score(Stream<W>& stream, const Fresh& fresh, int heads, int begin, int end, float scale, float* scores) {
-    constexpr int kFew = H < 2 ? H : 2;  // so that the queries of wide heads fit the registers
+template <int HB, int W>
+HR_DEVICE void score(const Stream<W>& stream, const std::uint16_t* tile, const float* queries, int heads, float scale, float* scores) {
+    constexpr int kMost = HB < 4 ? HB : 4, kFew = HB < 2 ? HB : 2;  // so that the queries fit the registers
     if constexpr (W > 0) {
         static_assert(W <= 128);
-        score_heads<H, W / kWarp, true>(stream, fresh, heads, begin, end, scale, scores);
+        score_heads<kMost, W / 16, true, HB>(stream, tile, queries, heads, scale, scores);
     } else {
-        if (stream.width == 64) return score_heads<H, 2, true>(stream, fresh, heads, begin, end, scale, scores);
-        if (stream.width == 128) return score_heads<H, 4, true>(stream, fresh, heads, begin, end, scale, scores);
-        if (stream.width == 256) return score_heads<kFew, 8, true>(stream, fresh, heads, begin, end, scale, scores);
-        score_heads<kFew, 8, false>(stream, fresh, heads, begin, end, scale, scores);
+        if (stream.width == 64) return score_heads<kMost, 4, true, HB>(stream, tile, queries, heads, scale, scores);
+        if (stream.width == 128) return score_heads<kMost, 8, true, HB>(stream, tile, queries, heads, scale, scores);
+        if (stream.width == 256) return score_heads<kFew, 16, true, HB>(stream, tile, queries, heads, scale, scores);
+        score_heads<kFew, 16, false, HB>(stream, tile, queries, heads, scale, scores);
     }
+}
+
+// Turns the scores [kStrip, HB] of a strip, of which [begin, end) are to be seen, into weights. Every lane gets maximum and sum of head lane % HB.
+template <int HB>
+HR_DEVICE void weigh(float* scores, int begin, int end, float& largest, float& sum) {
+    float x[HB];
+    largest = bits_to_float(0xff800000U);
+    HR_UNROLL
+    for (int i = 0; i < HB; ++i) {
+        const int position = (i * kWarp + lane()) / HB;
+        const bool seen = position >= begin && position < end;
+        x[i] = seen ? scores[i * kWarp + lane()] : bits_to_float(0xff800000U);
+        largest = max_of(largest, x[i]);
+    }
+    HR_UNROLL
+    for (int d = HB; d < kWarp; d *= 2) largest = max_of(largest, shuffle_xor(largest, d));
+    HR_UNROLL
+    for (int i = 0; i < HB; ++i) {
+        x[i] = exp_value(x[i] - largest);  // 0 where nothing is to be seen, which changes no sum
+        scores[i * kWarp + lane()] = x[i];
+    }
+    HR_UNROLL
+    for (int h = HB / 2; h > 0; h /= 2) {
+        HR_UNROLL
+        for (int i = 0; i < h; ++i) x[i] = x[i] + x[i + h];
+    }
+    sum = x[0];
+    HR_UNROLL
+    for (int d = kWarp / 2; d >= HB; d /= 2) sum = sum + shuffle_xor(sum, d);
 }
 
 // ---- Values ----
 
-// What a thread has of a chunk's output: D neighbouring elements of N heads.
-template <int D, int N>
+// What a lane has of a strip's output: 4 neighbouring elements, and those kApart behind them (C times), of N heads.
+template <int C, int N>
 struct Share {
-    int head = 0;     // the first of N
-    int element = 0;  // the first of D
-    bool some = false;
+    static constexpr int kApart = 4 * kWarp;
+    int head, element;
+    float o[C][N][4] = {};
 
-    HR_DEVICE Share(int heads, int width) {
-        head = thread() / (width / D) * N;
-        element = thread() % (width / D) * D;
-        some = head < heads;
+    // lanes: to a row.
+    HR_DEVICE explicit Share(int lanes) : head(lane() / lanes * N), element(lane() % lanes * 4) {}
+
+    // Adds the tile's rows, ascending. weights: [rows, HB].
+    template <int HB, int W>
+    HR_DEVICE void add(const Stream<W>& stream, const std::uint16_t* tile, const float* weights) {
+        const int width = stream.width_v, group = stream.group(width), quarter = stream.rows / 4;
+        const std::uint16_t* from = tile + element;
+        weights += head;
+#pragma unroll 1
+        for (int j = 0; j < quarter; ++j, from += width, weights += 4 * HB) {
+            HR_UNROLL
+            for (int t = 0; t < 4; ++t) {
+                const Floats<N> weight = *reinterpret_cast<const Floats<N>*>(weights + t * HB);
+                HR_UNROLL
+                for (int c = 0; c < C; ++c) {
+                    const Halves<4> row = *reinterpret_cast<const Halves<4>*>(from + t * group + c * kApart);
+                    HR_UNROLL
+                    for (int d = 0; d < 4; ++d) {
+                        const float value = row.value(d);
+                        HR_UNROLL
+                        for (int n = 0; n < N; ++n) o[c][n][d] = fma(weight.x[n], value, o[c][n][d]);
+                    }
+                }
+            }
+        }
+    }
+    // out: [HB, width].
+    HR_DEVICE void store(float* out, int width, int lanes) const {
+        HR_UNROLL
+        for (int c = 0; c < C; ++c) {
+            if (lane() >= kWarp / lanes * lanes || element + c * kApart >= width) continue;
+            HR_UNROLL
+            for (int n = 0; n < N; ++n) {
+                *reinterpret_cast<Floats<4>*>(out + (head + n) * width + element + c * kApart) = {{o[c][n][0], o[c][n][1], o[c][n][2], o[c][n][3]}};
+            }
+        }
     }
 };
 
-// o[n][d] += weights[n][i] * v[i][d] for the rows i of [begin, end), ascending. weights: [N, kPage], v: at the thread's first element. W: the
-// width where it is known.
-template <int D, int N, int W>
-HR_DEVICE void add_values(const std::uint16_t* v, int some_width, int begin, int end, const float* weights, float (&o)[N][D]) {
-    const int width = W > 0 ? W : some_width;
-    const auto add = [&](int i, const float (&weight)[N]) {
-        const Halves<D> row = *reinterpret_cast<const Halves<D>*>(v + i * width);
-        HR_UNROLL
-        for (int d = 0; d < D; ++d) {
-            const float value = row.value(d);
-            HR_UNROLL
-            for (int n = 0; n < N; ++n) o[n][d] = fma(weight[n], value, o[n][d]);
-        }
-    };
-    const auto add_one = [&](int i) {
-        float weight[N];
-        HR_UNROLL
-        for (int n = 0; n < N; ++n) weight[n] = weights[n * kPage + i];
-        add(i, weight);
-    };
-    int i = begin;
+// The values of a strip's tiles, weighed, left in shared memory where its tiles were: [HB, width]. fresh: the strip's row that is the token's own; -1: none.
+template <int C, int N, int HB, int W>
+HR_DEVICE void add_values(Stream<W>& stream, const float* weights, int begin, int end, int fresh, int lanes) {
+    Share<C, N> share(lanes);
+    const int width = stream.width_v;
 #pragma unroll 1
-    for (; i < end && i % 4 != 0; ++i) add_one(i);
-#pragma unroll 4
-    for (; i + 4 <= end; i += 4) {
-        Floats<4> four[N];
-        HR_UNROLL
-        for (int n = 0; n < N; ++n) four[n] = *reinterpret_cast<const Floats<4>*>(weights + n * kPage + i);
-        HR_UNROLL
-        for (int r = 0; r < 4; ++r) {
-            float weight[N];
-            HR_UNROLL
-            for (int n = 0; n < N; ++n) weight[n] = four[n].x[r];
-            add(i + r, weight);
+    for (int number = 0; number < stream.tiles; ++number) {
+        std::uint16_t* tile = stream.next();
+        const int first = stream.first + number * stream.rows;
+        // Rows that are not to be seen weigh 0, but need not be numbers: they become -0, which changes no sum.
+        if (first < begin || first + stream.rows > end) {
+#pragma unroll 1
+            for (int row = 0; row < stream.rows; ++row) {
+                if (first + row >= begin && first + row < end) continue;
+                for (int i = lane(); i < width; i += kWarp) tile[stream.place(row, width) + i] = 0x8000;
+            }
+            sync_warp();
         }
+        if (fresh >= first && fresh < first + stream.rows) put_row(tile + stream.place(fresh - first, width), Fresh<W>::v(), width);
+        share.template add<HB>(stream, tile, weights + first * HB);
+        stream.release();
     }
-#pragma unroll 1
-    for (; i < end; ++i) add_one(i);
+    share.store(reinterpret_cast<float*>(stream.slot(0)), width, lanes);
 }
 
 // ---- One token, some heads of a KV head, one or several pages ----
-
-// What a block keeps for each of its heads.
-struct State {
-    float largest[kMostHeads];  // over the pages so far
-    float sum[kMostHeads];
-    float old_factor[kMostHeads];  // for what was there before the last page
-    float new_factor[kMostHeads];  // for the last page
-};
-
-// Turns the scores of a page into weights and takes the page into the state. A warp for each head.
-HR_DEVICE void weigh(float* scores, int heads, int begin, int end, bool first_page, State& state) {
-#pragma unroll 1
-    for (int head = warp(); head < heads; head += threads() / kWarp) {
-        float x[kPage / kWarp];
-        float largest = bits_to_float(0xff800000U);
-        HR_UNROLL
-        for (int r = 0; r < kPage / kWarp; ++r) {
-            const int i = r * kWarp + lane();
-            x[r] = i >= begin && i < end ? scores[head * kPage + i] : bits_to_float(0xff800000U);
-            largest = max_of(largest, x[r]);
-        }
-        largest = max_32(largest);
-        float sum = 0;
-        HR_UNROLL
-        for (int r = 0; r < kPage / kWarp; ++r) {
-            x[r] = exp_value(x[r] - largest);  // 0 where nothing is to be seen, which changes no sum
-            sum = sum + x[r];
-            scores[head * kPage + r * kWarp + lane()] = x[r];
-        }
-        sum = fold_32(sum);
-        if (lane() != 0) continue;
-        if (first_page) {
-            state.largest[head] = largest;
-            state.sum[head] = sum;
-        } else {
-            const float before = state.largest[head];
-            const float now = max_of(before, largest);
-            state.old_factor[head] = exp_value(before - now);
-            state.new_factor[head] = exp_value(largest - now);
-            state.sum[head] = fma(state.sum[head], state.old_factor[head], sum * state.new_factor[head]);
-            state.largest[head] = now;
-        }
-    }
-}
 
 // The scratch of attention_rows: the outputs of the chunks of each row (token and head), then their largest scores and sums.
 struct Partials {
@@ -324,7 +308,7 @@ HR_DEVICE void combine_chunks(const AttentionArguments& a, std::int64_t row, int
     struct Factors {
         float of_old, of_new, sum;
     };
-    static_assert(kMostHeads * kAtOnce * sizeof(Factors) <= 3 * kernels::kStageBytes);
+    static_assert(kMostHeads * kAtOnce * sizeof(Factors) <= kStrips * kernels::kSlotBytes);
     auto* factors = reinterpret_cast<Factors*>(dynamic_shared());  // [heads, kAtOnce]
     const Partials partials(a);
     const int width = width_or<W>(partials.width), fours = width / 4;
@@ -387,41 +371,39 @@ HR_DEVICE void combine_chunks(const AttentionArguments& a, std::int64_t row, int
 template <int HB, int W>
 HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to, bool whole,
                       const HeadArguments* raw) {
-    constexpr int D = 1, N = HB > 1 ? HB / 2 : 1;  // no thread is without outputs where V has 128 elements
-    __shared__ State state;
-    float* scores = reinterpret_cast<float*>(dynamic_shared() + a.stages * kernels::kStageBytes);  // [HB, kPage], then weights
+    __shared__ float largest_of[kStrips][HB], sum_of[kStrips][HB];
     const int width = width_or<W>(a.pool.head_dim), width_v = width_or<W>(a.pool.head_dim_v);
     const int row = token * a.heads + head;
-    const Share<D, N> share(heads, width_v);
-    float out[N][D] = {};
+    float* queries = reinterpret_cast<float*>(dynamic_shared() + a.slots * kStrips * kernels::kSlotBytes);  // [HB, width], and a row to make K in
+    float* scores = queries + (HB + 1) * width + warp() * kStrip * HB;                                     // [kStrip, HB], then weights
+    // The thread's part of the output: 4 elements of one head.
+    const int part = thread() / (width_v / 4), element = thread() % (width_v / 4) * 4;
+    const int own = part < heads ? part : 0;
+    float out[4] = {}, largest = 0, sum = 0;
+#pragma unroll 1
     for (int number = from; number < to; ++number) {
         const int begin = visible.begin(number), end = visible.end(number);
         const int page = page_of(a.places, token, number);
-        const Fresh fresh = {raw != nullptr};
-        if (raw == nullptr) {
-            for (int i = thread() * 4; i < heads * width; i += kBlock * 4) {
-                start_copy(scores + i / width * kPage + i % width, a.q + static_cast<std::int64_t>(row) * width + i, true);
-            }
-            close_copies();
-        }
+        const int slot = number == visible.position / kPage ? visible.position % kPage : -1;  // the token's own, if it is in this page
+        const int first_row = warp() * kStrip;
+        const int strip_begin = begin > first_row ? begin - first_row : 0, strip_end = end - first_row < kStrip ? end - first_row : kStrip;
         // With raw heads the pool's other rows are those of steps before: they are on their way while the kernel before is still at work.
-        Stream<W> stream(a.pool, page, kv_head, begin, end, a.stages);
-        if (raw != nullptr) {
-            __shared__ float made[kMostWidth];
-            const bool own = number == visible.position / kPage;
-            const int slot = visible.position % kPage;
-            if (thread() == 0) Fresh::row() = own ? slot : -1;
+        Stream<W> stream(a.pool, page, kv_head, strip_begin, strip_end, a.slots);
+        if (raw == nullptr) {
+            for (int i = thread(); i < heads * width; i += kBlock) queries[i] = a.q[static_cast<std::int64_t>(row) * width + i];
+        } else {
+            float* made = queries + HB * width;
 #pragma unroll 1
-            for (int task = warp(), first = true; task < heads + (own ? 2 : 0); task += kBlock / kWarp, first = false) {
+            for (int task = warp(), first = true; task < heads + (slot >= 0 ? 2 : 0); task += kBlock / kWarp, first = false) {
                 const bool is_q = task < heads, is_k = task == heads;
                 const HeadFactors<W> factors(*raw, token, is_q ? raw->q_norm : is_k ? raw->k_norm : nullptr, is_q || is_k);
                 if (first) wait_for_previous();
                 const std::int64_t kv_row = static_cast<std::int64_t>(token) * a.pool.kv_heads + kv_head;
                 if (is_q) {
-                    make_head<W>(*raw, factors, raw->q + static_cast<std::int64_t>(row + task) * width, scores + task * kPage);
+                    make_head<W>(*raw, factors, raw->q + static_cast<std::int64_t>(row + task) * width, queries + task * width);
                     continue;
                 }
-                std::uint16_t* kept = is_k ? Fresh::k() : Fresh::v();
+                std::uint16_t* kept = is_k ? Fresh<W>::k() : Fresh<W>::v();
                 std::uint16_t* pool = is_k ? keys(a.pool, page, kv_head) + slot * width : values(a.pool, page, kv_head) + slot * width_v;
                 const float* x = raw->v + kv_row * width_v;
                 if (is_k) {
@@ -435,50 +417,77 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
                 }
             }
             wait_for_previous();
-            sync();
         }
-        score<HB, W>(stream, fresh, heads, begin, end, a.scale, scores);
-        float o[N][D] = {};
+        sync();
+        float strip_largest = bits_to_float(0xff800000U), strip_sum = 0;
+        if (strip_begin < strip_end) {
+            const int fresh = raw != nullptr ? slot - first_row : -1;
 #pragma unroll 1
-        for (int tile = 0; tile < stream.tiles; ++tile) {
-            const std::uint16_t* v = stream.next();
-            if (tile == 0) {
-                weigh(scores, heads, begin, end, number == from, state);
-                sync();
+            for (int tile = 0; tile < stream.tiles; ++tile) {
+                std::uint16_t* k = stream.next();
+                const int first = stream.first + tile * stream.rows;
+                if (fresh >= first && fresh < first + stream.rows) put_row(k + stream.place(fresh - first, width), Fresh<W>::k(), width);
+                score<HB, W>(stream, k, queries, heads, a.scale, scores + first * HB);
+                stream.release();
             }
-            const int first = stream.first + tile * stream.rows;
-            fresh.put(Fresh::v(), width_v, v, first, stream.rows);
-            const int from_row = begin > first ? begin - first : 0, to_row = end - first < stream.rows ? end - first : stream.rows;
-            const float* weights = scores + share.head * kPage + first;
-            if (!share.some) continue;
-            if (W > 0) add_values<D, N, W>(v + share.element, width_v, from_row, to_row, weights, o);
-            else if (width_v == 128) add_values<D, N, 128>(v + share.element, width_v, from_row, to_row, weights, o);
-            else add_values<D, N, 0>(v + share.element, width_v, from_row, to_row, weights, o);
+            weigh<HB>(scores, strip_begin, strip_end, strip_largest, strip_sum);
+            sync_warp();
+            constexpr int kHalf = HB > 1 ? HB / 2 : 1;
+            if constexpr (W == 128) {
+                add_values<1, HB, HB>(stream, scores, strip_begin, strip_end, fresh, 32);
+            } else if constexpr (W == 64) {
+                add_values<1, kHalf, HB>(stream, scores, strip_begin, strip_end, fresh, 16);
+            } else {
+                if (width_v <= 128) add_values<1, HB, HB>(stream, scores, strip_begin, strip_end, fresh, width_v / 4);
+                else add_values<2, kHalf, HB>(stream, scores, strip_begin, strip_end, fresh, 32);
+            }
         }
-        if (share.some) {
+        if (lane() < HB) {
+            largest_of[warp()][lane()] = strip_largest;
+            sum_of[warp()][lane()] = strip_sum;
+        }
+        sync();
+        // The strips together, ascending. Eight neighbouring lanes have the same head, and each a strip's factor.
+        const float mine = largest_of[lane() % kStrips][own];
+        float page_largest = mine;
+        HR_UNROLL
+        for (int d = 1; d < kStrips; d *= 2) page_largest = max_of(page_largest, shuffle_xor(page_largest, d));
+        const float factor_of_mine = exp_value(mine - page_largest);
+        float page_sum = 0, o[4] = {};
+        HR_UNROLL
+        for (int strip = 0; strip < kStrips; ++strip) {
+            const float factor = shuffle(factor_of_mine, lane() / kStrips * kStrips + strip);
+            if (strip < begin / kStrip || strip > (end - 1) / kStrip) continue;
+            page_sum = fma(sum_of[strip][own], factor, page_sum);
+            const float* of_strip = reinterpret_cast<const float*>(dynamic_shared() + strip * a.slots * kernels::kSlotBytes);
+            const Floats<4> four = *reinterpret_cast<const Floats<4>*>(of_strip + own * width_v + element);
             HR_UNROLL
-            for (int n = 0; n < N; ++n) {
-                const float old_factor = state.old_factor[share.head + n], new_factor = state.new_factor[share.head + n];
-                HR_UNROLL
-                for (int d = 0; d < D; ++d) out[n][d] = number == from ? o[n][d] : fma(out[n][d], old_factor, o[n][d] * new_factor);
-            }
+            for (int d = 0; d < 4; ++d) o[d] = fma(four.x[d], factor, o[d]);
+        }
+        if (number == from) {
+            largest = page_largest;
+            sum = page_sum;
+            HR_UNROLL
+            for (int d = 0; d < 4; ++d) out[d] = o[d];
+        } else {
+            const float now = max_of(largest, page_largest);
+            const float old_factor = exp_value(largest - now), new_factor = exp_value(page_largest - now);
+            largest = now;
+            sum = fma(sum, old_factor, page_sum * new_factor);
+            HR_UNROLL
+            for (int d = 0; d < 4; ++d) out[d] = fma(out[d], old_factor, o[d] * new_factor);
         }
         if (number + 1 < to) sync();  // everyone is done with the page before the next one comes
     }
     const Partials partials(a);
     const int chunk = from - visible.first_page();
-    HR_UNROLL
-    for (int n = 0; n < N; ++n) {
-        const int h = share.head + n;
-        if (!share.some || h >= heads) continue;
-        Floats<D> result;
-        HR_UNROLL
-        for (int d = 0; d < D; ++d) result.x[d] = whole ? out[n][d] / state.sum[h] : out[n][d];
-        float* to_row = whole ? a.out + static_cast<std::int64_t>(row + h) * width_v : partials.output(row + h, chunk);
-        *reinterpret_cast<Floats<D>*>(to_row + share.element) = result;
-        if (!whole && share.element == 0) {
-            partials.largest_and_sum(row + h, chunk)[0] = state.largest[h];
-            partials.largest_and_sum(row + h, chunk)[1] = state.sum[h];
+    if (part < heads) {
+        float* to_row = whole ? a.out + static_cast<std::int64_t>(row + part) * width_v : partials.output(row + part, chunk);
+        const float divisor = whole ? sum : 1.0F;
+        *reinterpret_cast<Floats<4>*>(to_row + element) = {{out[0] / divisor, out[1] / divisor, out[2] / divisor, out[3] / divisor}};
+        if (!whole && element == 0) {
+            partials.largest_and_sum(row + part, chunk)[0] = largest;
+            partials.largest_and_sum(row + part, chunk)[1] = sum;
         }
     }
     if (whole) return;

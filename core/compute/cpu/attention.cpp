@@ -54,21 +54,23 @@ HWY_INLINE VF in_register(VF v) {
     return v;
 }
 
-// Partial sums of Q queries with P neighbouring positions: S32 dot products, folded to one vector each.
+constexpr int kSum16 = 16 / kLanes;  // vectors of 16 strided accumulators
+constexpr int kStrips = static_cast<int>(kPagePositions / kStripPositions);
+
+// Dot products of Q queries with P neighbouring positions: 16 strided accumulators each.
 template <int Q, int P>
-HWY_INLINE void dot_tile(const Query* queries, const float* k, std::int64_t head_dim, VF (&dots)[Q][P]) {
-    VF sums[Q][P][kSum32];
+HWY_INLINE void dot_tile(const Query* queries, const float* k, std::int64_t head_dim, VF (&sums)[Q][P][kSum16]) {
     HEADROOM_UNROLL
     for (int q = 0; q < Q; ++q) {
         HEADROOM_UNROLL
         for (int p = 0; p < P; ++p) {
             HEADROOM_UNROLL
-            for (int j = 0; j < kSum32; ++j) sums[q][p][j] = hn::Zero(DF());
+            for (int j = 0; j < kSum16; ++j) sums[q][p][j] = hn::Zero(DF());
         }
     }
-    for (std::int64_t d = 0; d < head_dim; d += 32) {
+    for (std::int64_t d = 0; d < head_dim; d += 16) {
         HEADROOM_UNROLL
-        for (int j = 0; j < kSum32; ++j) {
+        for (int j = 0; j < kSum16; ++j) {
             VF keys[P];
             HEADROOM_UNROLL
             for (int p = 0; p < P; ++p) keys[p] = load(k + p * head_dim + d + j * kLanes);
@@ -80,120 +82,139 @@ HWY_INLINE void dot_tile(const Query* queries, const float* k, std::int64_t head
             }
         }
     }
-    HEADROOM_UNROLL
-    for (int q = 0; q < Q; ++q) {
-        HEADROOM_UNROLL
-        for (int p = 0; p < P; ++p) dots[q][p] = fold_vectors(sums[q][p]);
-    }
 }
 
-// Eight scores at once: the additions of fold_lanes, turned so that no vector is folded alone. Q queries, 8 / Q positions.
+// Neighbours added, within each 128-bit part: those of a, then those of b. Twice it leaves the sums of four to a part.
 #if HWY_TARGET == HWY_AVX3_DL
-template <int Q>
-HWY_INLINE void score_eight(const Query* queries, const float* k, std::int64_t head_dim, float* scores) {
-    constexpr int P = 8 / Q;
-    VF dots[Q][P];
-    dot_tile<Q, P>(queries, k, head_dim, dots);
-    // Part j of the result holds positions p, p + 1 of query q: j = q * P / 2 + p / 2.
-    const auto dot = [&](int j, int second) { return dots[j / (P / 2)][2 * (j % (P / 2)) + second].raw; };
-    const auto halves = [](__m512 a, __m512 b) { return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee)); };
-    const auto quarters = [](__m512 a, __m512 b) { return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd)); };
-    const __m512 first = quarters(halves(dot(0, 0), dot(1, 0)), halves(dot(2, 0), dot(3, 0)));
-    const __m512 second = quarters(halves(dot(0, 1), dot(1, 1)), halves(dot(2, 1), dot(3, 1)));
-    const __m512d low = _mm512_unpacklo_pd(_mm512_castps_pd(first), _mm512_castps_pd(second));
-    const __m512d high = _mm512_unpackhi_pd(_mm512_castps_pd(first), _mm512_castps_pd(second));
-    const __m512 pairs = _mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high));
-    const __m512 sums = _mm512_add_ps(_mm512_shuffle_ps(pairs, pairs, 0x88), _mm512_shuffle_ps(pairs, pairs, 0xdd));
-    const auto put = [&](int j, __m128 part) {
-        _mm_storel_pi(reinterpret_cast<__m64*>(scores + j / (P / 2) * kPagePositions + 2 * (j % (P / 2))), part);
-    };
-    put(0, _mm512_castps512_ps128(sums));
-    put(1, _mm512_extractf32x4_ps(sums, 1));
-    put(2, _mm512_extractf32x4_ps(sums, 2));
-    put(3, _mm512_extractf32x4_ps(sums, 3));
+HWY_INLINE __m512 add_neighbours(__m512 a, __m512 b) { return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd)); }
+// The same with the parts themselves.
+HWY_INLINE __m512 add_parts(__m512 a, __m512 b) {
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 #else
-// The two parts of the result: four positions of each of two queries (of four, done by twos), or eight of one.
+HWY_INLINE __m256 add_neighbours(__m256 a, __m256 b) { return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd)); }
+HWY_INLINE __m256 add_parts(__m256 a, __m256 b) {
+    return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+#endif
+
+// The scores of eight positions whose keys have been made floats, for Q queries. The last additions of the sums are turned so that no vector is
+// folded alone.
+constexpr int kKeysAtOnce = 8;
+#if HWY_TARGET == HWY_AVX3_DL
 template <int Q>
-HWY_INLINE void score_eight(const Query* queries, const float* k, std::int64_t head_dim, float* scores) {
-    if constexpr (Q == 4) {
-        for (int q = 0; q < 4; q += 2) score_eight<2>(queries + q, k, head_dim, scores + q * kPagePositions);
-    } else {
-        __m256 dots[8];
+HWY_INLINE void score_keys(const Query* queries, const float* k, std::int64_t head_dim, float* scores) {
+    constexpr int P = Q == 4 ? 4 : 8;
+    for (int i = 0; i < kKeysAtOnce; i += P) {
+        VF sums[Q][P][1];
+        dot_tile<Q, P>(queries, k + i * head_dim, head_dim, sums);
+        __m512 fours[Q * P / 4];  // part n of one: elements 4 n to 4 n + 3 of four neighbouring positions
         HEADROOM_UNROLL
-        for (int i = 0; i < 8; i += 2) {
-            if constexpr (Q == 2) {
-                VF tile[2][1];
-                dot_tile<2, 1>(queries, k + i / 2 * head_dim, head_dim, tile);
-                dots[i / 2] = tile[0][0].raw;
-                dots[i / 2 + 4] = tile[1][0].raw;
+        for (int f = 0; f < Q * P / 4; ++f) {
+            const auto& four = sums[4 * f / P];
+            const int p = 4 * f % P;
+            fours[f] = add_neighbours(add_neighbours(four[p][0].raw, four[p + 1][0].raw), add_neighbours(four[p + 2][0].raw, four[p + 3][0].raw));
+        }
+        if constexpr (Q * P == 16) {
+            const __m512 all = add_parts(add_parts(fours[0], fours[1]), add_parts(fours[2], fours[3]));
+            if constexpr (Q == 4) {
+                _mm_storeu_ps(scores + i, _mm512_castps512_ps128(all));
+                _mm_storeu_ps(scores + kPagePositions + i, _mm512_extractf32x4_ps(all, 1));
+                _mm_storeu_ps(scores + 2 * kPagePositions + i, _mm512_extractf32x4_ps(all, 2));
+                _mm_storeu_ps(scores + 3 * kPagePositions + i, _mm512_extractf32x4_ps(all, 3));
             } else {
-                VF tile[1][2];
-                dot_tile<1, 2>(queries, k + i * head_dim, head_dim, tile);
-                dots[i] = tile[0][0].raw;
-                dots[i + 1] = tile[0][1].raw;
+                _mm256_storeu_ps(scores, _mm512_castps512_ps256(all));
+                _mm256_storeu_ps(scores + kPagePositions, _mm512_extractf32x8_ps(all, 1));
+            }
+        } else {
+            const __m512 halves = add_parts(fours[0], fours[1]);
+            _mm256_storeu_ps(scores, _mm512_castps512_ps256(add_parts(halves, halves)));
+        }
+    }
+}
+#else
+// Q * P: four at a time, so that the sums fit the registers.
+template <int Q>
+HWY_INLINE void score_keys(const Query* queries, const float* k, std::int64_t head_dim, float* scores) {
+    if constexpr (Q == 4) {
+        for (int q = 0; q < 4; q += 2) score_keys<2>(queries + q, k, head_dim, scores + q * kPagePositions);
+    } else {
+        constexpr int P = 4 / Q;
+        __m256 sums[2][Q][kKeysAtOnce];
+        HEADROOM_UNROLL
+        for (int i = 0; i < kKeysAtOnce; i += P) {
+            VF tile[Q][P][2];
+            dot_tile<Q, P>(queries, k + i * head_dim, head_dim, tile);
+            HEADROOM_UNROLL
+            for (int q = 0; q < Q; ++q) {
+                HEADROOM_UNROLL
+                for (int p = 0; p < P; ++p) {
+                    sums[0][q][i + p] = tile[q][p][0].raw;
+                    sums[1][q][i + p] = tile[q][p][1].raw;
+                }
             }
         }
-        const auto halves = [](__m256 a, __m256 b) { return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31)); };
-        const auto pairs = [](__m256 a, __m256 b) {
-            const __m256d low = _mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b));
-            const __m256d high = _mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b));
-            return _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high));
+        const auto eight = [](const __m256(&s)[kKeysAtOnce]) {
+            return add_parts(add_neighbours(add_neighbours(s[0], s[1]), add_neighbours(s[2], s[3])),
+                             add_neighbours(add_neighbours(s[4], s[5]), add_neighbours(s[6], s[7])));
         };
-        const __m256 first = pairs(halves(dots[0], dots[4]), halves(dots[1], dots[5]));
-        const __m256 second = pairs(halves(dots[2], dots[6]), halves(dots[3], dots[7]));
-        const __m256 sums = _mm256_add_ps(_mm256_shuffle_ps(first, second, 0x88), _mm256_shuffle_ps(first, second, 0xdd));
-        _mm_storeu_ps(scores, _mm256_castps256_ps128(sums));
-        _mm_storeu_ps(scores + (Q == 2 ? kPagePositions : 4), _mm256_extractf128_ps(sums, 1));
+        HEADROOM_UNROLL
+        for (int q = 0; q < Q; ++q) _mm256_storeu_ps(scores + q * kPagePositions, _mm256_add_ps(eight(sums[0][q]), eight(sums[1][q])));
     }
 }
 #endif
 
-// The scores of kKeysAtOnce positions whose keys have been made floats, for Q queries.
-constexpr int kKeysAtOnce = 8;
-template <int Q>
-HWY_INLINE void score_keys(const Query* queries, const float* k, std::int64_t head_dim, float* scores) {
-    constexpr int kPositions = kLanes == 8 && Q == 4 ? 4 : 8 / Q;
-    for (int i = 0; i < kKeysAtOnce; i += kPositions) score_eight<Q>(queries, k + i * head_dim, head_dim, scores + i);
-}
-
-// Scores become weights: scaled, less their maximum, exp; outside [begin, end) they are 0. Returns maximum and sum.
-struct Weights {
-    float largest;
-    float sum;
+// What the strips of a page come to for a query, each by itself: 0 where nothing is to be seen.
+struct Strips {
+    float largest;           // of the page
+    float sum;               // of the page
+    float factors[kStrips];  // of each strip's sums in those of the page
 };
-HWY_INLINE Weights weigh(float* scores, std::int64_t begin, std::int64_t end, float scale) {
+
+// Scores become weights: scaled, less their strip's maximum, exp; outside [begin, end) they are 0.
+HWY_INLINE void weigh(float* scores, std::int64_t begin, std::int64_t end, float scale, Strips& strips) {
     const DF d;
-    const std::int64_t first = begin / 32 * 32, last = (end + 31) / 32 * 32;
+    const std::int64_t first = begin / kStripPositions * kStripPositions, last = (end + kStripPositions - 1) / kStripPositions * kStripPositions;
     const float nothing = -std::numeric_limits<float>::infinity();
     std::fill(scores + first, scores + begin, nothing);
     std::fill(scores + end, scores + last, nothing);
     const VF scales = hn::Set(d, scale);
-    VF largest_lanes = hn::Set(d, nothing);
-    for (std::int64_t i = first; i < last; i += kLanes) {
-        const VF scaled = hn::Mul(load(scores + i), scales);
-        store(scaled, scores + i);
-        largest_lanes = hn::Max(largest_lanes, scaled);
-    }
-    const VF largest = hn::MaxOfLanes(d, largest_lanes);
-    VF sums[kSum32];
-    HEADROOM_UNROLL
-    for (int j = 0; j < kSum32; ++j) sums[j] = hn::Zero(d);
-    for (std::int64_t i = first; i < last; i += 32) {
+    alignas(kCacheLine) float largest[16];
+    alignas(kCacheLine) float factors[16];
+    float sums[kStrips];
+    std::fill(std::begin(largest), std::end(largest), nothing);
+    for (std::int64_t i = first; i < last; i += kStripPositions) {
+        VF scaled[kSum32];
+        HEADROOM_UNROLL
+        for (int j = 0; j < kSum32; ++j) scaled[j] = hn::Mul(load(scores + i + j * kLanes), scales);
+        VF most = scaled[0];
+        HEADROOM_UNROLL
+        for (int j = 1; j < kSum32; ++j) most = hn::Max(most, scaled[j]);
+        most = hn::MaxOfLanes(d, most);
+        VF e[kSum32];
         HEADROOM_UNROLL
         for (int j = 0; j < kSum32; ++j) {
-            const VF e = exp_lanes(hn::Sub(load(scores + i + j * kLanes), largest));
-            store(e, scores + i + j * kLanes);
-            sums[j] = hn::Add(sums[j], e);
+            e[j] = exp_lanes(hn::Sub(scaled[j], most));
+            store(e[j], scores + i + j * kLanes);
         }
+        largest[i / kStripPositions] = hn::GetLane(most);
+        sums[i / kStripPositions] = fold(e);
     }
-    return {hn::GetLane(largest), fold(sums)};
+    VF all = load(largest);
+    if constexpr (kLanes == 8) all = hn::Max(all, load(largest + 8));
+    const VF most = hn::MaxOfLanes(d, all);
+    store(exp_lanes(hn::Sub(load(largest), most)), factors);
+    strips.largest = hn::GetLane(most);
+    strips.sum = 0;
+    for (std::int64_t i = first / kStripPositions; i < last / kStripPositions; ++i) strips.sum = fma(sums[i], factors[i], strips.sum);
+    std::copy_n(factors, kStrips, strips.factors);
 }
 
 // How a page's sums enter the running ones.
 struct Rescale {
     bool first;
     float old_factor, new_factor;
+    Strips strips;
 };
 
 // Sums over positions [begin, end) of weights times V, for Q queries and N vectors of the head's width, entered into the outputs.
@@ -201,22 +222,32 @@ template <int Q, int N>
 HWY_INLINE void value_tile(const Query* queries, const std::uint16_t* v, std::int64_t head_dim, std::int64_t begin, std::int64_t end,
                            const float* weights, const Rescale* rescale, std::int64_t column) {
     const DF d;
-    VF sums[Q][N];
-    HEADROOM_UNROLL
-    for (int q = 0; q < Q; ++q) {
-        HEADROOM_UNROLL
-        for (int n = 0; n < N; ++n) sums[q][n] = hn::Zero(d);
-    }
-    const std::uint16_t* row = v + begin * head_dim + column;
-    for (std::int64_t i = begin; i < end; ++i, row += head_dim) {
-        VF values[N];
-        HEADROOM_UNROLL
-        for (int n = 0; n < N; ++n) values[n] = load_halves(row + n * kLanes);
+    alignas(kCacheLine) float page[Q][N * kLanes] = {};
+    for (std::int64_t strip = begin / kStripPositions; strip * kStripPositions < end; ++strip) {
+        VF sums[Q][N];
         HEADROOM_UNROLL
         for (int q = 0; q < Q; ++q) {
-            const VF weight = hn::Set(d, weights[q * kPagePositions + i]);
             HEADROOM_UNROLL
-            for (int n = 0; n < N; ++n) sums[q][n] = hn::MulAdd(weight, values[n], sums[q][n]);
+            for (int n = 0; n < N; ++n) sums[q][n] = hn::Zero(d);
+        }
+        const std::int64_t first = std::max(begin, strip * kStripPositions), last = std::min(end, (strip + 1) * kStripPositions);
+        const std::uint16_t* row = v + first * head_dim + column;
+        for (std::int64_t i = first; i < last; ++i, row += head_dim) {
+            VF values[N];
+            HEADROOM_UNROLL
+            for (int n = 0; n < N; ++n) values[n] = load_halves(row + n * kLanes);
+            HEADROOM_UNROLL
+            for (int q = 0; q < Q; ++q) {
+                const VF weight = hn::Set(d, weights[q * kPagePositions + i]);
+                HEADROOM_UNROLL
+                for (int n = 0; n < N; ++n) sums[q][n] = hn::MulAdd(weight, values[n], sums[q][n]);
+            }
+        }
+        HEADROOM_UNROLL
+        for (int q = 0; q < Q; ++q) {
+            const VF factor = hn::Set(d, rescale[q].strips.factors[strip]);
+            HEADROOM_UNROLL
+            for (int n = 0; n < N; ++n) store(hn::MulAdd(sums[q][n], factor, load(page[q] + n * kLanes)), page[q] + n * kLanes);
         }
     }
     HEADROOM_UNROLL
@@ -224,8 +255,9 @@ HWY_INLINE void value_tile(const Query* queries, const std::uint16_t* v, std::in
         HEADROOM_UNROLL
         for (int n = 0; n < N; ++n) {
             float* out = queries[q].out + column + n * kLanes;
+            const VF sum = load(page[q] + n * kLanes);
             const Rescale& r = rescale[q];
-            store(r.first ? sums[q][n] : hn::MulAdd(load(out), hn::Set(d, r.old_factor), hn::Mul(sums[q][n], hn::Set(d, r.new_factor))), out);
+            store(r.first ? sum : hn::MulAdd(load(out), hn::Set(d, r.old_factor), hn::Mul(sum, hn::Set(d, r.new_factor))), out);
         }
     }
 }
@@ -294,19 +326,21 @@ void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& blo
         score_page(block, low, high, k, kv.head_dim, begin[low], end[high - 1], weights);
         Rescale rescale[kQueryBlock];
         for (int q = low; q < high; ++q) {
-            const auto [largest, sum] = weigh(weights + q * kPagePositions, begin[q], end[q], shape.scale);
+            Rescale& r = rescale[q];
+            weigh(weights + q * kPagePositions, begin[q], end[q], shape.scale, r.strips);
             // Queries share loops over positions, so what one of them does not see must weigh nothing.
             std::fill(weights + q * kPagePositions + begin[low], weights + q * kPagePositions + begin[q], 0.0F);
             std::fill(weights + q * kPagePositions + end[q], weights + q * kPagePositions + end[high - 1], 0.0F);
-            rescale[q] = {!begun[q], 0, 1};
+            r.first = !begun[q];
             if (begun[q]) {
-                const float max = std::max(running_max[q], largest);
-                rescale[q] = {false, exp_value(running_max[q] - max), exp_value(largest - max)};
-                running_sum[q] = fma(running_sum[q], rescale[q].old_factor, sum * rescale[q].new_factor);
+                const float max = std::max(running_max[q], r.strips.largest);
+                r.old_factor = exp_value(running_max[q] - max);
+                r.new_factor = exp_value(r.strips.largest - max);
+                running_sum[q] = fma(running_sum[q], r.old_factor, r.strips.sum * r.new_factor);
                 running_max[q] = max;
             } else {
-                running_sum[q] = sum;
-                running_max[q] = largest;
+                running_sum[q] = r.strips.sum;
+                running_max[q] = r.strips.largest;
                 begun[q] = true;
             }
         }

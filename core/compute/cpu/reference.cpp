@@ -187,7 +187,22 @@ void to_half(const float* x, std::int64_t n, std::uint16_t* out) noexcept {
     for (std::int64_t i = 0; i < n; ++i) out[i] = float_to_half(x[i]);
 }
 
+namespace {
+
+// The dot product of attention: 16 strided accumulators, neighbours added first.
+float dot_16(const float* q, const std::uint16_t* k, std::int64_t n) noexcept {
+    float sums[16] = {};
+    for (std::int64_t d = 0; d < n; ++d) sums[d % 16] = fma(q[d], half_to_float(k[d]), sums[d % 16]);
+    for (int left = 8; left > 0; left /= 2) {
+        for (int i = 0; i < left; ++i) sums[i] = sums[2 * i] + sums[2 * i + 1];
+    }
+    return sums[0];
+}
+
+}  // namespace
+
 void attention(const AttentionShape& shape, const float* q, std::int64_t position, std::int64_t kv_head, const KvView& kv, float* out) noexcept {
+    constexpr std::int64_t strips = kPagePositions / kStripPositions;
     const std::int64_t first = shape.window > 0 ? std::max<std::int64_t>(0, position - shape.window + 1) : 0;
     float running_max = 0;
     float running_sum = 0;
@@ -198,37 +213,51 @@ void attention(const AttentionShape& shape, const float* q, std::int64_t positio
         const std::int64_t end = std::min(kPagePositions, position + 1 - page * kPagePositions);
         const std::uint16_t* k = kv.k_pages[page] + kv_head * kPagePositions * kv.head_dim;
         const std::uint16_t* v = kv.v_pages[page] + kv_head * kPagePositions * kv.head_dim_v;
+        const std::int64_t first_strip = begin / kStripPositions, last_strip = (end - 1) / kStripPositions;
+        const auto begin_of = [&](std::int64_t strip) { return std::max(begin, strip * kStripPositions); };
+        const auto end_of = [&](std::int64_t strip) { return std::min(end, (strip + 1) * kStripPositions); };
+        float factors[strips], strip_sums[strips];  // factors: at first the strips' largest scores
         float largest = -std::numeric_limits<float>::infinity();
-        for (std::int64_t i = begin; i < end; ++i) {
-            float accumulators[32] = {};
-            for (std::int64_t d = 0; d < kv.head_dim; ++d) {
-                accumulators[d % 32] = fma(q[d], half_to_float(k[i * kv.head_dim + d]), accumulators[d % 32]);
+        for (std::int64_t strip = first_strip; strip <= last_strip; ++strip) {
+            float strip_largest = -std::numeric_limits<float>::infinity();
+            for (std::int64_t i = begin_of(strip); i < end_of(strip); ++i) {
+                p[i] = dot_16(q, k + i * kv.head_dim, kv.head_dim) * shape.scale;
+                strip_largest = std::max(strip_largest, p[i]);
             }
-            p[i] = fold(accumulators) * shape.scale;
-            largest = std::max(largest, p[i]);
+            float sums[32] = {};
+            for (std::int64_t i = begin_of(strip); i < end_of(strip); ++i) {
+                p[i] = exp_value(p[i] - strip_largest);
+                sums[i % 32] = p[i];
+            }
+            strip_sums[strip] = fold(sums);
+            factors[strip] = strip_largest;
+            largest = std::max(largest, strip_largest);
         }
-        float sums[32] = {};
-        for (std::int64_t i = begin; i < end; ++i) {
-            p[i] = exp_value(p[i] - largest);
-            sums[i % 32] += p[i];
+        float page_sum = 0;
+        for (std::int64_t strip = first_strip; strip <= last_strip; ++strip) {
+            factors[strip] = exp_value(factors[strip] - largest);
+            page_sum = fma(strip_sums[strip], factors[strip], page_sum);
         }
-        const float chunk_sum = fold(sums);
         float old_factor = 0;
         float new_factor = 1;
         if (begun) {
             const float max = std::max(running_max, largest);
             old_factor = exp_value(running_max - max);
             new_factor = exp_value(largest - max);
-            running_sum = fma(running_sum, old_factor, chunk_sum * new_factor);
+            running_sum = fma(running_sum, old_factor, page_sum * new_factor);
             running_max = max;
         } else {
-            running_sum = chunk_sum;
+            running_sum = page_sum;
             running_max = largest;
         }
         for (std::int64_t d = 0; d < kv.head_dim_v; ++d) {
-            float chunk = 0;
-            for (std::int64_t i = begin; i < end; ++i) chunk = fma(p[i], half_to_float(v[i * kv.head_dim_v + d]), chunk);
-            out[d] = begun ? fma(out[d], old_factor, chunk * new_factor) : chunk;
+            float of_page = 0;
+            for (std::int64_t strip = first_strip; strip <= last_strip; ++strip) {
+                float of_strip = 0;
+                for (std::int64_t i = begin_of(strip); i < end_of(strip); ++i) of_strip = fma(p[i], half_to_float(v[i * kv.head_dim_v + d]), of_strip);
+                of_page = fma(of_strip, factors[strip], of_page);
+            }
+            out[d] = begun ? fma(out[d], old_factor, of_page * new_factor) : of_page;
         }
         begun = true;
     }

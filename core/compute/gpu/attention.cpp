@@ -8,15 +8,18 @@ namespace {
 constexpr int most_group = 16;
 constexpr unsigned threads = 256;
 
-constexpr int score_bytes(int at_once) { return at_once * 256 * 4; }
-constexpr unsigned shared_bytes(int stages, int at_once) { return static_cast<unsigned>(stages * kStageBytes + score_bytes(at_once)); }
+constexpr unsigned shared_bytes(int slots, int at_once, int width) {
+    return static_cast<unsigned>(8 * slots * kSlotBytes + (at_once + 1) * width * 4 + at_once * 256 * 4);
+}
 
-// How many tiles a block keeps: few where a multiprocessor has two blocks, else as many as there is room for.
-int stages_for(unsigned shared_limit, int at_once, bool one_block) {
-    constexpr unsigned reserved = 5120;  // by the driver, and for the kernel's own variables
-    const auto fits = [&](unsigned blocks, int stages) { return blocks * (shared_bytes(stages, at_once) + reserved) <= shared_limit; };
+// How many tiles a warp keeps: few where a multiprocessor has two blocks, else all there are.
+int slots_for(unsigned shared_limit, int at_once, int width, bool one_block) {
+    constexpr unsigned reserved = 1024, own = 1280;  // by the driver for each block, and for the kernel's own variables
+    const auto fits = [&](unsigned blocks, int slots) {
+        return blocks * (shared_bytes(slots, at_once, width) + own + reserved) <= shared_limit + reserved;
+    };
     if (!one_block && fits(2, 3)) return 3;
-    return fits(1, 8) ? 8 : fits(1, 5) ? 5 : 3;
+    return fits(1, 4) ? 4 : fits(1, 3) ? 3 : 1;
 }
 
 Result<> check(const char* kernel, std::int32_t heads, const KvPool& pool) {
@@ -47,11 +50,11 @@ namespace {
 struct Division {
     gpu::Grid grid;
     int at_once;  // query heads of a block
-    int stages;
+    int slots;
     int parts, heads;
 
     void describe(AttentionArguments& to) const {
-        to.stages = stages;
+        to.slots = slots;
         to.parts = parts;
         to.heads_of_part = heads;
     }
@@ -72,7 +75,7 @@ Result<Division> divide(Queue queue, const char* kernel, const AttentionArgument
     return Division{.grid = {static_cast<unsigned>(arguments.pool.kv_heads * parts), static_cast<unsigned>(arguments.max_chunks),
                              static_cast<unsigned>(arguments.tokens)},
                     .at_once = at_once,
-                    .stages = stages_for(queue.kernels.shared_limit(), at_once, blocks * parts <= queue.kernels.device().multiprocessors),
+                    .slots = slots_for(queue.kernels.shared_limit(), at_once, arguments.pool.head_dim, blocks * parts <= queue.kernels.device().multiprocessors),
                     .parts = parts,
                     .heads = heads};
 }
@@ -86,9 +89,9 @@ Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
                           : division.at_once == 2 ? Kernel::attention_rows_2
                           : division.at_once == 4 ? Kernel::attention_rows_4
                                                   : Kernel::attention_rows_8;
-    AttentionArguments with_stages = arguments;
-    division.describe(with_stages);
-    return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, with_stages);
+    AttentionArguments with_slots = arguments;
+    division.describe(with_slots);
+    return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.slots, division.at_once, arguments.pool.head_dim), queue.stream, with_slots);
 }
 
 Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
@@ -106,7 +109,7 @@ Result<> attention_step(Queue queue, const HeadArguments& heads, const Attention
                                                   : of_width(Kernel::attention_step_64_8, Kernel::attention_step_128_8);
     StepAttentionArguments both{.heads = heads, .attention = arguments};
     division.describe(both.attention);
-    return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.stages, division.at_once), queue.stream, both);
+    return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.slots, division.at_once, arguments.pool.head_dim), queue.stream, both);
 }
 
 Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
@@ -129,9 +132,9 @@ Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
             default: break;
         }
     }
-    AttentionArguments with_stages = arguments;
-    with_stages.stages = stages_for(queue.kernels.shared_limit(), 4, false);
-    return queue.kernels.launch(Kernel::attention_prefill, grid, {threads}, shared_bytes(with_stages.stages, 4), queue.stream, with_stages);
+    AttentionArguments with_slots = arguments;
+    with_slots.slots = slots_for(queue.kernels.shared_limit(), 4, width, false);
+    return queue.kernels.launch(Kernel::attention_prefill, grid, {threads}, shared_bytes(with_slots.slots, 4, width), queue.stream, with_slots);
 }
 
 }  // namespace headroom::kernels
