@@ -300,7 +300,7 @@ struct HeadArguments {
 };
 
 // attention_rows_HEADS: each token by itself, in the CPU's order (cpu::attention): a block for each KV head (and part of its query heads, of
-// which it works on HEADS at once), chunk of 256 positions and token. The last block of a token's heads
+// which it works on HEADS at once), section (512 positions) and token. The last block of a token's heads
 // combines their chunks, ascending; its ticket is 0 before and after.
 // attention_prefill: many tokens of one session at neighbouring positions. partials is not read. attention_prefill_WIDTH: the
 // same for heads of that width on matrix units, where the device has them: its own order, the tolerance is in docs/arithmetic.md.
@@ -313,12 +313,12 @@ struct AttentionArguments {
     float scale;
     KvPool pool;
     Places places;
-    std::int32_t max_chunks;  // no token sees more chunks than this
+    std::int32_t max_chunks;  // no token sees more pages than this
     float* partials;          // room for tokens * heads * max_chunks * (head_dim_v + 2), aligned to 16 bytes
     std::int32_t* tickets;    // [tokens * heads]; like partials only where max_chunks is not 1
     // The launch sets these: tiles in shared memory to a warp (1, 3 or 4); of attention_rows and attention_step, the parts into which the query heads
     // of a KV head are divided, and the heads of one.
-    std::int32_t slots = 0;
+    std::int32_t tile_slots = 0;
     std::int32_t parts = 1;
     std::int32_t heads_of_part = 0;
 };
@@ -335,8 +335,10 @@ inline constexpr std::int32_t kPrefillRows = 128;
 template <int kWidth>
 inline constexpr std::int32_t kPrefillKeys = kWidth > 128 ? 16 : 64;
 
-// Bytes of a warp's tile of K or V in shared memory at most: 2,048 halves and 3 gaps. attention_rows and attention_prefill have `slots` of them for each of 8
-// warps, then the heads that they work on at once and one more, then the scores of a page for each.
+// Bytes of a warp's tile of K or V in shared memory at most: 2,048 halves and 3 gaps. attention_rows and attention_prefill have `tile_slots` of them for
+// each warp, then the heads that they work on at once and one more, then the scores of a strip for each warp.
+// Their blocks have 256 or kMostAttentionThreads threads.
+inline constexpr std::int32_t kMostAttentionThreads = 512;
 inline constexpr std::int32_t kSlotBytes = 4096 + 4 * 32;
 
 // argmax_rows: the index of the largest value of each row, the lowest such index (cpu::argmax).

@@ -35,35 +35,37 @@ HR_EARLY_KERNEL(head_rows, HeadArguments, 256) {
     }
 }
 
-// Blocks: KV head and part of its query heads, chunk, token. fresh: the heads as the products left them, to be made ready here; or null.
+// Blocks: KV head and part of its query heads, section, token. fresh: the heads as the products left them, to be made ready here; or null.
 template <int HB, int W>
 HR_DEVICE void attention_rows(const AttentionArguments& a, const HeadArguments* fresh) {
     const int kv_head = block_x() / a.parts, token = block_z(), heads = a.heads_of_part;
     const int position = a.places.positions[token], table = a.places.tables[token];
     const Visible visible(position, a.window);
-    const int chunks = visible.pages(), number = visible.first_page() + block_y();
-    if (block_y() >= chunks || table < 0) return;  // both are here then: one does not wait for the other
-    attend_all<HB, W>(a, token, kv_head, block_x() * heads, heads, visible, number, number + 1, chunks == 1, fresh);
+    const int sections = visible.sections(), number = visible.first_page() / kSection + block_y();
+    if (block_y() >= sections || table < 0) return;  // both are here then: one does not wait for the other
+    const int from = number * kSection, to = from + kSection;
+    attend_all<HB, W, false>(a, token, kv_head, block_x() * heads, heads, visible, from > visible.first_page() ? from : visible.first_page(),
+                      to <= position / kPage ? to : position / kPage + 1, sections == 1, fresh);
 }
 
 // By the number of query heads that a block works on at once: each is compiled for its own needs.
-inline constexpr int kBlocks = 2;  // to a multiprocessor: one computes while the other waits
-HR_KERNEL_OF(attention_rows_1, AttentionArguments, kBlock, kBlocks) { attention_rows<1, 0>(a, nullptr); }
-HR_KERNEL_OF(attention_rows_2, AttentionArguments, kBlock, kBlocks) { attention_rows<2, 0>(a, nullptr); }
-HR_KERNEL_OF(attention_rows_4, AttentionArguments, kBlock, kBlocks) { attention_rows<4, 0>(a, nullptr); }
-HR_KERNEL_OF(attention_rows_8, AttentionArguments, kBlock, kBlocks) { attention_rows<8, 0>(a, nullptr); }
+inline constexpr int kThreads = kernels::kMostAttentionThreads;
+HR_KERNEL(attention_rows_1, AttentionArguments, kThreads) { attention_rows<1, 0>(a, nullptr); }
+HR_KERNEL(attention_rows_2, AttentionArguments, kThreads) { attention_rows<2, 0>(a, nullptr); }
+HR_KERNEL(attention_rows_4, AttentionArguments, kThreads) { attention_rows<4, 0>(a, nullptr); }
+HR_KERNEL(attention_rows_8, AttentionArguments, kThreads) { attention_rows<8, 0>(a, nullptr); }
 
 // The same for heads of 64 and 128 elements: code of few bytes, since a step comes to it cold.
-#define HR_STEP(at_once, width)                                                                    \
-    HR_EARLY_KERNEL_OF(attention_step_##width##_##at_once, StepAttentionArguments, kBlock, kBlocks) { \
-        attention_rows<at_once, width>(a.attention, &a.heads);                                     \
+#define HR_STEP(at_once, width)                                                              \
+    HR_EARLY_KERNEL(attention_step_##width##_##at_once, StepAttentionArguments, kThreads) { \
+        attention_rows<at_once, width>(a.attention, &a.heads);                               \
     }
 HR_STEP(1, 64) HR_STEP(2, 64) HR_STEP(4, 64) HR_STEP(8, 64)
 HR_STEP(1, 128) HR_STEP(2, 128) HR_STEP(4, 128) HR_STEP(8, 128)
 #undef HR_STEP
 
 // Blocks: neighbouring tokens, KV head. In the order of attention_rows, page by page: where there are no matrix units for halves.
-HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
+HR_KERNEL(attention_prefill, AttentionArguments, kThreads) {
     const int group = a.heads / a.pool.kv_heads;
     const int tokens = kernels::kPrefillRows / group;
     for (int i = 0; i < tokens; ++i) {
@@ -71,7 +73,7 @@ HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
         if (token >= a.tokens) return;
         const Visible visible(a.places.positions[token], a.window);
         const int from = visible.first_page();
-        attend_all<4, 0>(a, token, block_y(), block_y() * group, group, visible, from, from + visible.pages(), true, nullptr);
+        attend_all<4, 0, true>(a, token, block_y(), block_y() * group, group, visible, from, from + visible.pages(), true, nullptr);
         sync();
     }
 }

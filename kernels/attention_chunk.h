@@ -2,9 +2,9 @@
 
 // Attention of one token over pages of the KV pool, in the order of docs/arithmetic.md.
 //
-// A block has a page of a KV head and several of its query heads, a warp one strip of the page: it scores the strip's keys, turns the scores
-// into weights and adds up the values by itself, its tiles of K and V arriving meanwhile. The block waits for its warps only where the heads
-// have been made ready and where the strips are put together.
+// A block has a section (two pages) of a KV head and several of its query heads, a warp one strip of a page: it scores the strip's keys, turns
+// the scores into weights and adds up the values by itself, its tiles of K and V arriving meanwhile. The block waits for its warps only where the
+// heads have been made ready and where the strips are put together. A block of 16 warps has both pages at once, one of 8 one after the other.
 
 #include "kernels/copies.h"
 #include "kernels/heads.h"
@@ -13,79 +13,83 @@ namespace headroom::device {
 
 inline constexpr int kStrip = 32;  // positions: what the arithmetic adds up by itself
 inline constexpr int kStrips = kPage / kStrip;
-static_assert(kStrips == kBlock / kWarp);
 
-// The warp's tiles: those of the strip's K, then those of its V. One is used while the next ones arrive.
+// The warp's tiles: those of its strip's K, then those of its V. One is used while the next ones arrive.
 // Row r of a tile lies in the r mod 4-th of four groups, which are 32 bytes apart beyond their size, so that 8 lanes to each of four
 // neighbouring rows read from all banks.
 template <int W>
 struct Stream {
     static constexpr int kSlotHalves = kernels::kSlotBytes / 2;
 
-    const std::uint16_t* k;  // the rows of the first tiles
-    const std::uint16_t* v;
     int width, width_v;
     int rows;   // of a tile: 8, 16 or 32
     int first;  // row of the first tile in the strip
     int tiles;  // of K, and of V
     int slots;  // 1, 3 or 4
-    int at = 0, at_slot = 0;
 
     // begin, end: the strip's visible rows; none: nothing is copied.
-    HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int begin, int end, int all_slots)
+    HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int strip, int begin, int end, int all_slots)
         : width(width_or<W>(pool.head_dim)), width_v(width_or<W>(pool.head_dim_v)), slots(all_slots) {
         const int wider = width > width_v ? width : width_v;
         rows = wider <= 64 ? 32 : wider <= 128 ? 16 : 8;
         first = begin / rows * rows;
         tiles = begin < end ? (end - 1) / rows - begin / rows + 1 : 0;
-        k = keys(pool, page, kv_head) + (warp() * kStrip + first) * width;
-        v = values(pool, page, kv_head) + (warp() * kStrip + first) * width_v;
+        next_ = keys(pool, page, kv_head) + (strip * kStrip + first) * width + lane() * 8;
+        values_ = values(pool, page, kv_head) + (strip * kStrip + first) * width_v + lane() * 8;
+        here_ = begin_ = reinterpret_cast<std::uint16_t*>(dynamic_shared()) + warp() * slots * kSlotHalves;
 #pragma unroll 1
-        for (int i = 0; i < slots; ++i) start(i, i);
+        for (int i = 0; i < slots; ++i) start(begin_ + i * kSlotHalves);
     }
-    HR_DEVICE std::uint16_t* slot(int number) const {
-        return reinterpret_cast<std::uint16_t*>(dynamic_shared()) + (warp() * slots + number) * kSlotHalves;
-    }
+    // The warp's memory, when all tiles have been used.
+    HR_DEVICE float* memory() const { return reinterpret_cast<float*>(begin_); }
     // Halves from group to group.
     HR_DEVICE int group(int row_width) const { return rows / 4 * row_width + 16; }
     HR_DEVICE int place(int row, int row_width) const { return row % 4 * group(row_width) + row / 4 * row_width; }
-    HR_DEVICE void start(int tile, int to_slot) const {
-        if (tile < 2 * tiles) {
-            const int row_width = tile < tiles ? width : width_v;
-            const std::uint16_t* from = (tile < tiles ? k + tile * rows * width : v + (tile - tiles) * rows * width_v) + lane() * 8;
-            std::uint16_t* to = slot(to_slot);
-            if constexpr (W == 64 || W == 128) {
-                constexpr int kLanes = W / 8, kRows = kWarp / kLanes, kTurns = 4 / kRows;  // lanes to a row, rows at once
-                to += lane() / kLanes * group(W) + lane() % kLanes * 8;
-                HR_UNROLL
-                for (int i = 0; i < 2048 / (kWarp * 8); ++i) start_copy(to + i % kTurns * kRows * group(W) + i / kTurns * W, from + i * kWarp * 8, true);
-            } else {
-                const int lanes = row_width / 8;
-                int row = 0, column = lane();
-#pragma unroll 1
-                for (int i = 0; i < rows * row_width; i += kWarp * 8, column += kWarp) {
-                    for (; column >= lanes; column -= lanes) ++row;
-                    if (row < rows) start_copy(to + place(row, row_width) + column * 8, from + i, true);
-                }
-            }
-        }
-        close_copies();
-    }
     // The next tile, for the whole warp.
     HR_DEVICE std::uint16_t* next() const {
         if (slots == 4) wait_for_copies<3>();
         else if (slots == 3) wait_for_copies<2>();
         else wait_for_copies<0>();
         sync_warp();
-        return slot(at_slot);
+        return here_;
     }
     // The warp is done with it.
     HR_DEVICE void release() {
         sync_warp();
-        start(at + slots, at_slot);
-        ++at;
-        at_slot = at_slot + 1 == slots ? 0 : at_slot + 1;
+        start(here_);
+        here_ += kSlotHalves;
+        if (here_ == begin_ + slots * kSlotHalves) here_ = begin_;
     }
+
+private:
+    // Copies the next tile that has not been started yet, if there is one.
+    HR_DEVICE void start(std::uint16_t* to) {
+        if (started_ < 2 * tiles) {
+            const int row_width = started_ < tiles ? width : width_v;
+            if constexpr (W == 64 || W == 128) {
+                constexpr int kLanes = W / 8, kRows = kWarp / kLanes, kTurns = 4 / kRows;  // lanes to a row, rows at once
+                to += lane() / kLanes * group(W) + lane() % kLanes * 8;
+                HR_UNROLL
+                for (int i = 0; i < 2048 / (kWarp * 8); ++i) start_copy(to + i % kTurns * kRows * group(W) + i / kTurns * W, next_ + i * kWarp * 8, true);
+            } else {
+                const int lanes = row_width / 8;
+                int row = 0, column = lane();
+#pragma unroll 1
+                for (int i = 0; i < rows * row_width; i += kWarp * 8, column += kWarp) {
+                    for (; column >= lanes; column -= lanes) ++row;
+                    if (row < rows) start_copy(to + place(row, row_width) + column * 8, next_ + i, true);
+                }
+            }
+            next_ = ++started_ == tiles ? values_ : next_ + rows * row_width;
+        }
+        close_copies();
+    }
+
+    const std::uint16_t* next_;    // the lane's part of the first tile not yet started
+    const std::uint16_t* values_;  // and of V's first
+    std::uint16_t* begin_;         // the warp's slots
+    std::uint16_t* here_;          // the tile in use
+    int started_ = 0;
 };
 
 // The token's own K and V of a KV head, made by this block. The pool's rows of it are not read.
@@ -280,121 +284,144 @@ HR_DEVICE void add_values(Stream<W>& stream, const float* weights, int begin, in
         share.template add<HB>(stream, tile, weights + first * HB);
         stream.release();
     }
-    share.store(reinterpret_cast<float*>(stream.slot(0)), width, lanes);
+    share.store(stream.memory(), width, lanes);
 }
 
 // ---- One token, some heads of a KV head, one or several pages ----
 
-// The scratch of attention_rows: the outputs of the chunks of each row (token and head), then their largest scores and sums.
+// The scratch of attention_rows: the outputs of the sections of each row (token and head), then their largest scores and sums.
 struct Partials {
     float* begin;
     float* end_of_outputs;
-    std::int64_t chunks;
+    std::int64_t sections;  // of a row, at most
     int width;
 
     HR_DEVICE Partials(const AttentionArguments& a)
         : begin(a.partials), end_of_outputs(begin + static_cast<std::int64_t>(a.tokens) * a.heads * a.max_chunks * a.pool.head_dim_v),
-          chunks(a.max_chunks), width(a.pool.head_dim_v) {}
-    HR_DEVICE float* output(std::int64_t row, int chunk) const { return begin + (row * chunks + chunk) * width; }
-    HR_DEVICE float* largest_and_sum(std::int64_t row, int chunk) const { return end_of_outputs + (row * chunks + chunk) * 2; }
+          sections(a.max_chunks), width(a.pool.head_dim_v) {}
+    HR_DEVICE float* output(std::int64_t row, int section) const { return begin + (row * sections + section) * width; }
+    HR_DEVICE float* largest_and_sum(std::int64_t row, int section) const { return end_of_outputs + (row * sections + section) * 2; }
 };
 
-// Combines the chunks of `heads` neighbouring rows, ascending, and writes their outputs. The whole block comes here; shared memory for tiles is
-// free again.
+// Takes the sums of a further page or section into those of the earlier ones. D: elements of a thread.
+template <int D>
+struct Running {
+    float largest = 0, sum = 0;
+    float out[D] = {};
+
+    HR_DEVICE void add(bool first, float more_largest, float more_sum, const float (&more)[D]) {
+        if (first) {
+            largest = more_largest;
+            sum = more_sum;
+            HR_UNROLL
+            for (int d = 0; d < D; ++d) out[d] = more[d];
+            return;
+        }
+        const float now = max_of(largest, more_largest);
+        const float old_factor = exp_value(largest - now), new_factor = exp_value(more_largest - now);
+        largest = now;
+        sum = fma(sum, old_factor, more_sum * new_factor);
+        HR_UNROLL
+        for (int d = 0; d < D; ++d) out[d] = fma(out[d], old_factor, more[d] * new_factor);
+    }
+};
+
+// Combines the sections of `heads` neighbouring rows, ascending, as Running does, and writes their outputs. The whole block comes here; shared
+// memory for tiles is free again.
 template <int W>
-HR_DEVICE void combine_chunks(const AttentionArguments& a, std::int64_t row, int heads, int chunks) {
-    constexpr int kAtOnce = 128;  // chunks whose factors are in shared memory together
-    constexpr int kAhead = 8;     // chunks whose outputs are on the way
+HR_DEVICE void combine_sections(const AttentionArguments& a, std::int64_t row, int heads, int sections) {
+    constexpr int kAtOnce = W > 0 ? kWarp : kWarp / 2;  // sections whose outputs are on the way, and whose factors are in shared memory
     struct Factors {
         float of_old, of_new, sum;
     };
     static_assert(kMostHeads * kAtOnce * sizeof(Factors) <= kStrips * kernels::kSlotBytes);
     auto* factors = reinterpret_cast<Factors*>(dynamic_shared());  // [heads, kAtOnce]
     const Partials partials(a);
-    const int width = width_or<W>(partials.width), fours = width / 4;
-    for (int base = 0; base < heads * fours; base += kBlock) {
-        const bool some = base + thread() < heads * fours;
-        const int head = some ? (base + thread()) / fours : 0, element = some ? (base + thread()) % fours * 4 : 0;
+    const int width = width_or<W>(partials.width), twos = width / 2;
+#pragma unroll 1
+    for (int base = 0; base < heads * twos; base += threads()) {
+        const bool some = base + thread() < heads * twos;
+        const int head = some ? (base + thread()) / twos : 0, element = some ? (base + thread()) % twos * 2 : 0;
         const float* outputs = partials.output(row + head, 0) + element;
-        Floats<4> out = {{-0.0F, -0.0F, -0.0F, -0.0F}};  // the first factor is 0, and 0 * -0 + x is x for every x
+        Floats<2> out = {{-0.0F, -0.0F}};  // the first factor is 0, and 0 * -0 + x is x for every x
         float sum = 0;
+        float largest = bits_to_float(0xff800000U);  // of the warp's head, over the sections so far
 #pragma unroll 1
-        for (int first = 0; first < chunks; first += kAtOnce) {
+        for (int first = 0; first < sections; first += kAtOnce) {
+            Floats<2> o[kAtOnce];
+            HR_UNROLL
+            for (int i = 0; i < kAtOnce; ++i) {
+                o[i] = *reinterpret_cast<const Floats<2>*>(outputs + static_cast<std::int64_t>(first + i < sections ? first + i : first) * width);
+            }
             sync();
-#pragma unroll 1
-            for (int h = warp(); h < heads; h += kBlock / kWarp) {
-                float largest = bits_to_float(0xff800000U);  // over the chunks so far
-#pragma unroll 1
-                for (int at = 0; at < chunks && at < first + kAtOnce; at += kWarp) {
-                    const bool there = at + lane() < chunks;
-                    const float* mine = partials.largest_and_sum(row + h, there ? at + lane() : at);
-                    const float m = mine[0], l = mine[1];
-                    // The largest before and with each chunk: a maximum is exact in any order.
-                    float with = max_of(largest, there ? m : largest);
-                    for (int d = 1; d < kWarp; d *= 2) with = max_of(with, shuffle(with, lane() >= d ? lane() - d : lane()));
-                    const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
-                    const float without = lane() > 0 ? earlier : largest;
-                    const float of_new = exp_value(m - with);
-                    if (at >= first) factors[h * kAtOnce + at - first + lane()] = {exp_value(without - with), of_new, l * of_new};
-                    largest = shuffle(with, kWarp - 1);
-                }
+            if (warp() < heads) {
+                const bool there = lane() < kAtOnce && first + lane() < sections;
+                const float* mine = partials.largest_and_sum(row + warp(), there ? first + lane() : first);
+                const float m = mine[0], l = mine[1];
+                // The largest before and with each section: a maximum is exact in any order.
+                float with = max_of(largest, there ? m : largest);
+                HR_UNROLL
+                for (int d = 1; d < kWarp; d *= 2) with = max_of(with, shuffle(with, lane() >= d ? lane() - d : lane()));
+                const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
+                const float without = lane() > 0 ? earlier : largest;
+                const float of_new = exp_value(m - with);
+                if (lane() < kAtOnce) factors[warp() * kAtOnce + lane()] = {exp_value(without - with), of_new, l * of_new};
+                largest = shuffle(with, kAtOnce - 1);
             }
             sync();
             const Factors* own = factors + head * kAtOnce;
-            const int count = chunks - first < kAtOnce ? chunks - first : kAtOnce;
-#pragma unroll 1
-            for (int at = 0; at < count; at += kAhead) {
-                Floats<4> o[kAhead];
+            HR_UNROLL
+            for (int i = 0; i < kAtOnce; ++i) {
+                if (first + i >= sections) break;
+                const Factors f = own[i];
                 HR_UNROLL
-                for (int i = 0; i < kAhead; ++i) o[i] = *reinterpret_cast<const Floats<4>*>(outputs + static_cast<std::int64_t>(at + i < count ? first + at + i : first) * width);
-                HR_UNROLL
-                for (int i = 0; i < kAhead; ++i) {
-                    if (at + i < count) {
-                        const Factors f = own[at + i];
-                        HR_UNROLL
-                        for (int d = 0; d < 4; ++d) out.x[d] = fma(out.x[d], f.of_old, o[i].x[d] * f.of_new);
-                        sum = fma(sum, f.of_old, f.sum);
-                    }
-                }
+                for (int d = 0; d < 2; ++d) out.x[d] = fma(out.x[d], f.of_old, o[i].x[d] * f.of_new);
+                sum = fma(sum, f.of_old, f.sum);
             }
         }
         HR_UNROLL
-        for (int d = 0; d < 4; ++d) out.x[d] = out.x[d] / sum;
-        if (some) *reinterpret_cast<Floats<4>*>(a.out + (row + head) * width + element) = out;
+        for (int d = 0; d < 2; ++d) out.x[d] = out.x[d] / sum;
+        if (some) *reinterpret_cast<Floats<2>*>(a.out + (row + head) * width + element) = out;
     }
 }
 
 // Attention of the query heads head … head + heads - 1 of a token (all of one KV head) over its pages from … to - 1. whole: these are all
-// that it sees, and the output is finished; else there is one page, and its part of the output goes to the partials. HB: `heads` or more.
-// raw: the token's heads have still to be made ready; null: they are, and K and V in the pool. A block of a token's last page makes its K and V,
+// that it sees, and the output is finished; else its part goes to the partials. kManySections: the pages may be of several sections. HB: `heads` or more.
+// raw: the token's heads have still to be made ready; null: they are, and K and V in the pool. A block with a token's last page makes its K and V,
 // the one that has the KV head's first query head stores them.
-template <int HB, int W>
+template <int HB, int W, bool kManySections>
 HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to, bool whole,
                       const HeadArguments* raw) {
-    __shared__ float largest_of[kStrips][HB], sum_of[kStrips][HB];
     const int width = width_or<W>(a.pool.head_dim), width_v = width_or<W>(a.pool.head_dim_v);
     const int row = token * a.heads + head;
-    float* queries = reinterpret_cast<float*>(dynamic_shared() + a.slots * kStrips * kernels::kSlotBytes);  // [HB, width], and a row to make K in
-    float* scores = queries + (HB + 1) * width + warp() * kStrip * HB;                                     // [kStrip, HB], then weights
+    const int warps = threads() / kWarp, at_once = warps / kStrips;                                     // pages
+    float* queries = reinterpret_cast<float*>(dynamic_shared() + warps * a.tile_slots * kernels::kSlotBytes);  // [HB, width], and a row to make K in
+    float* strips_largest = queries + (HB + 1) * width;                                                  // [warps, HB], and their sums
+    float* strips_sum = strips_largest + warps * HB;
+    float* scores = strips_sum + warps * HB + warp() * kStrip * HB;  // the warp's: [kStrip, HB], then weights
     // The thread's part of the output: 4 elements of one head.
     const int part = thread() / (width_v / 4), element = thread() % (width_v / 4) * 4;
     const int own = part < heads ? part : 0;
-    float out[4] = {}, largest = 0, sum = 0;
+    Running<4> section, all;
+    const Running<4>& total = kManySections ? all : section;
 #pragma unroll 1
-    for (int number = from; number < to; ++number) {
-        const int begin = visible.begin(number), end = visible.end(number);
-        const int page = page_of(a.places, token, number);
-        const int slot = number == visible.position / kPage ? visible.position % kPage : -1;  // the token's own, if it is in this page
-        const int first_row = warp() * kStrip;
-        const int strip_begin = begin > first_row ? begin - first_row : 0, strip_end = end - first_row < kStrip ? end - first_row : kStrip;
+    for (int first_page = from; first_page < to; first_page += at_once) {
+        const int number = first_page + warp() / kStrips, strip = warp() % kStrips;  // the warp's
+        const bool there = number < to;
+        const int page = page_of(a.places, token, there ? number : first_page);
+        const int begin = there ? visible.begin(number) - strip * kStrip : 0, end = there ? visible.end(number) - strip * kStrip : 0;
+        const int strip_begin = begin > 0 ? begin : 0, strip_end = end < kStrip ? end : kStrip;
         // With raw heads the pool's other rows are those of steps before: they are on their way while the kernel before is still at work.
-        Stream<W> stream(a.pool, page, kv_head, strip_begin, strip_end, a.slots);
+        Stream<W> stream(a.pool, page, kv_head, strip, strip_begin, strip_end, a.tile_slots);
+        // Where the token's own K and V belong, if that is in these pages.
+        const int own_page = visible.position / kPage, own_row = visible.position % kPage;
         if (raw == nullptr) {
-            for (int i = thread(); i < heads * width; i += kBlock) queries[i] = a.q[static_cast<std::int64_t>(row) * width + i];
+            for (int i = thread(); i < heads * width; i += threads()) queries[i] = a.q[static_cast<std::int64_t>(row) * width + i];
         } else {
+            const bool makes_own = own_page >= first_page && own_page < first_page + at_once;
             float* made = queries + HB * width;
 #pragma unroll 1
-            for (int task = warp(), first = true; task < heads + (slot >= 0 ? 2 : 0); task += kBlock / kWarp, first = false) {
+            for (int task = warp(), first = true; task < heads + (makes_own ? 2 : 0); task += warps, first = false) {
                 const bool is_q = task < heads, is_k = task == heads;
                 const HeadFactors<W> factors(*raw, token, is_q ? raw->q_norm : is_k ? raw->k_norm : nullptr, is_q || is_k);
                 if (first) wait_for_previous();
@@ -403,8 +430,9 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
                     make_head<W>(*raw, factors, raw->q + static_cast<std::int64_t>(row + task) * width, queries + task * width);
                     continue;
                 }
+                const int to_page = page_of(a.places, token, own_page);
                 std::uint16_t* kept = is_k ? Fresh<W>::k() : Fresh<W>::v();
-                std::uint16_t* pool = is_k ? keys(a.pool, page, kv_head) + slot * width : values(a.pool, page, kv_head) + slot * width_v;
+                std::uint16_t* pool = is_k ? keys(a.pool, to_page, kv_head) + own_row * width : values(a.pool, to_page, kv_head) + own_row * width_v;
                 const float* x = raw->v + kv_row * width_v;
                 if (is_k) {
                     make_head<W>(*raw, factors, raw->k + kv_row * width, made);
@@ -421,7 +449,7 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
         sync();
         float strip_largest = bits_to_float(0xff800000U), strip_sum = 0;
         if (strip_begin < strip_end) {
-            const int fresh = raw != nullptr ? slot - first_row : -1;
+            const int fresh = raw != nullptr && number == own_page ? own_row - strip * kStrip : -1;
 #pragma unroll 1
             for (int tile = 0; tile < stream.tiles; ++tile) {
                 std::uint16_t* k = stream.next();
@@ -443,77 +471,79 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
             }
         }
         if (lane() < HB) {
-            largest_of[warp()][lane()] = strip_largest;
-            sum_of[warp()][lane()] = strip_sum;
+            strips_largest[warp() * HB + lane()] = strip_largest;
+            strips_sum[warp() * HB + lane()] = strip_sum;
         }
         sync();
-        // The strips together, ascending. Eight neighbouring lanes have the same head, and each a strip's factor.
-        const float mine = largest_of[lane() % kStrips][own];
-        float page_largest = mine;
-        HR_UNROLL
-        for (int d = 1; d < kStrips; d *= 2) page_largest = max_of(page_largest, shuffle_xor(page_largest, d));
-        const float factor_of_mine = exp_value(mine - page_largest);
-        float page_sum = 0, o[4] = {};
-        HR_UNROLL
-        for (int strip = 0; strip < kStrips; ++strip) {
-            const float factor = shuffle(factor_of_mine, lane() / kStrips * kStrips + strip);
-            if (strip < begin / kStrip || strip > (end - 1) / kStrip) continue;
-            page_sum = fma(sum_of[strip][own], factor, page_sum);
-            const float* of_strip = reinterpret_cast<const float*>(dynamic_shared() + strip * a.slots * kernels::kSlotBytes);
-            const Floats<4> four = *reinterpret_cast<const Floats<4>*>(of_strip + own * width_v + element);
-            HR_UNROLL
-            for (int d = 0; d < 4; ++d) o[d] = fma(four.x[d], factor, o[d]);
+        if (warp() < kStrips) {  // no thread beyond has a part of the output
+#pragma unroll 1
+            for (int p = 0; p < at_once && first_page + p < to; ++p) {
+                // The page's strips together, ascending. Eight neighbouring lanes have the same head, and each a strip's factor.
+                const int page_begin = visible.begin(first_page + p) / kStrip, page_last = (visible.end(first_page + p) - 1) / kStrip;
+                const float mine = strips_largest[(p * kStrips + lane() % kStrips) * HB + own];
+                float page_largest = mine;
+                HR_UNROLL
+                for (int d = 1; d < kStrips; d *= 2) page_largest = max_of(page_largest, shuffle_xor(page_largest, d));
+                const float factor_of_mine = exp_value(mine - page_largest);
+                float page_sum = 0, o[4] = {};
+                const unsigned char* of_strips = dynamic_shared() + p * kStrips * a.tile_slots * kernels::kSlotBytes;
+                HR_UNROLL
+                for (int s = 0; s < kStrips; ++s) {
+                    const float factor = shuffle(factor_of_mine, lane() / kStrips * kStrips + s);
+                    if (s < page_begin || s > page_last) continue;
+                    page_sum = fma(strips_sum[(p * kStrips + s) * HB + own], factor, page_sum);
+                    const float* of_strip = reinterpret_cast<const float*>(of_strips + s * a.tile_slots * kernels::kSlotBytes);
+                    const Floats<4> four = *reinterpret_cast<const Floats<4>*>(of_strip + own * width_v + element);
+                    HR_UNROLL
+                    for (int d = 0; d < 4; ++d) o[d] = fma(four.x[d], factor, o[d]);
+                }
+                const int n = first_page + p;
+                section.add(n == from || n % kSection == 0, page_largest, page_sum, o);
+                if constexpr (kManySections) {
+                    if (n + 1 == to || (n + 1) % kSection == 0) all.add(n / kSection == from / kSection, section.largest, section.sum, section.out);
+                }
+            }
         }
-        if (number == from) {
-            largest = page_largest;
-            sum = page_sum;
-            HR_UNROLL
-            for (int d = 0; d < 4; ++d) out[d] = o[d];
-        } else {
-            const float now = max_of(largest, page_largest);
-            const float old_factor = exp_value(largest - now), new_factor = exp_value(page_largest - now);
-            largest = now;
-            sum = fma(sum, old_factor, page_sum * new_factor);
-            HR_UNROLL
-            for (int d = 0; d < 4; ++d) out[d] = fma(out[d], old_factor, o[d] * new_factor);
-        }
-        if (number + 1 < to) sync();  // everyone is done with the page before the next one comes
+        if (first_page + at_once < to) sync();  // everyone is done with the pages before the next ones come
     }
     const Partials partials(a);
-    const int chunk = from - visible.first_page();
+    const int number = from / kSection - visible.first_page() / kSection;  // of the section
     if (part < heads) {
-        float* to_row = whole ? a.out + static_cast<std::int64_t>(row + part) * width_v : partials.output(row + part, chunk);
-        const float divisor = whole ? sum : 1.0F;
-        *reinterpret_cast<Floats<4>*>(to_row + element) = {{out[0] / divisor, out[1] / divisor, out[2] / divisor, out[3] / divisor}};
+        float* to_row = whole ? a.out + static_cast<std::int64_t>(row + part) * width_v : partials.output(row + part, number);
+        const float divisor = whole ? total.sum : 1.0F;
+        Floats<4> out;
+        HR_UNROLL
+        for (int d = 0; d < 4; ++d) out.x[d] = total.out[d] / divisor;
+        *reinterpret_cast<Floats<4>*>(to_row + element) = out;
         if (!whole && element == 0) {
-            partials.largest_and_sum(row + part, chunk)[0] = largest;
-            partials.largest_and_sum(row + part, chunk)[1] = sum;
+            partials.largest_and_sum(row + part, number)[0] = total.largest;
+            partials.largest_and_sum(row + part, number)[1] = total.sum;
         }
     }
     if (whole) return;
     // The last block of these rows to come here finishes them.
     __shared__ int last;
-    const int chunks = visible.pages();
+    const int sections = visible.sections();
     sync();
     if (thread() == 0) {
         fence();  // for the whole block: the barrier comes before
-        last = atomic_add(a.tickets + row, 1) == chunks - 1 ? 1 : 0;
+        last = atomic_add(a.tickets + row, 1) == sections - 1 ? 1 : 0;
     }
     sync();
     if (last == 0) return;
     fence();
-    combine_chunks<W>(a, row, heads, chunks);
+    combine_sections<W>(a, row, heads, sections);
     if (thread() == 0) a.tickets[row] = 0;
 }
 
 // The same for any number of heads, HB at a time; of wider values half as many.
-template <int HB, int W>
+template <int HB, int W, bool kManySections>
 HR_DEVICE void attend_all(const AttentionArguments& a, int token, int kv_head, int head, int heads, const Visible& visible, int from, int to,
                           bool whole, const HeadArguments* raw) {
     const int most = HB > 1 && width_or<W>(a.pool.head_dim_v) > 128 ? HB / 2 : HB;
 #pragma unroll 1
     for (int h = 0; h < heads; h += most) {
-        attend<HB, W>(a, token, kv_head, head + h, heads - h < most ? heads - h : most, visible, from, to, whole, raw);
+        attend<HB, W, kManySections>(a, token, kv_head, head + h, heads - h < most ? heads - h : most, visible, from, to, whole, raw);
         if (h + most < heads) sync();
     }
 }

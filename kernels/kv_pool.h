@@ -11,10 +11,11 @@ using kernels::AttentionArguments;
 using kernels::KvPool;
 using kernels::Places;
 
-inline constexpr int kPage = 256;         // positions to a page: also the chunk of the arithmetic
+inline constexpr int kPage = 256;         // positions to a page
+inline constexpr int kSection = 2;        // pages that the arithmetic takes together
 inline constexpr int kMostWidth = 256;    // of a head
 inline constexpr int kMostHeads = 8;      // of them that are worked on together
-inline constexpr int kBlock = 256;        // threads of an attention block
+inline constexpr int kBlock = 256;        // threads of a block of attention on matrix units
 
 HR_DEVICE int page_of(const Places& places, int token, int number) {
     return places.pages[static_cast<std::int64_t>(places.tables[token]) * places.pages_stride + number];
@@ -38,6 +39,7 @@ struct Visible {
     HR_DEVICE Visible(int at, int window) : first(window > 0 && at >= window ? at - window + 1 : 0), position(at) {}
     HR_DEVICE int first_page() const { return first / kPage; }
     HR_DEVICE int pages() const { return position / kPage + 1 - first_page(); }
+    HR_DEVICE int sections() const { return position / kPage / kSection + 1 - first_page() / kSection; }
     HR_DEVICE int begin(int page) const { return page == first_page() ? first % kPage : 0; }
     HR_DEVICE int end(int page) const { return page == position / kPage ? position % kPage + 1 : kPage; }
 };

@@ -22,7 +22,7 @@ inline constexpr int kQueryBlock = 16;
 
 struct Query {
     const float* q;         // [head_dim]
-    float* out;             // [head_dim_v], the running output
+    float* out;             // [head_dim_v]
     std::int64_t position;
 };
 
@@ -210,17 +210,44 @@ HWY_INLINE void weigh(float* scores, std::int64_t begin, std::int64_t end, float
     std::copy_n(factors, kStrips, strips.factors);
 }
 
-// How a page's sums enter the running ones.
+// How the sums of a page or of a section enter those of earlier ones.
 struct Rescale {
     bool first;
     float old_factor, new_factor;
+};
+// Maximum and sum of the earlier ones.
+struct Running {
+    float largest, sum;
+    bool begun = false;
+
+    Rescale add(float more_largest, float more_sum) {
+        if (!begun) {
+            *this = {more_largest, more_sum, true};
+            return {true, 0, 1};
+        }
+        const float now = std::max(largest, more_largest);
+        const Rescale rescale = {false, exp_value(largest - now), exp_value(more_largest - now)};
+        largest = now;
+        sum = fma(sum, rescale.old_factor, more_sum * rescale.new_factor);
+        return rescale;
+    }
+};
+HWY_INLINE VF rescaled(const Rescale& r, const float* earlier, VF more) {
+    const DF d;
+    return r.first ? more : hn::MulAdd(load(earlier), hn::Set(d, r.old_factor), hn::Mul(more, hn::Set(d, r.new_factor)));
+}
+
+// What the values of a page are entered into, of a query.
+struct PageSums {
+    float* out;  // the section's
+    Rescale rescale;
     Strips strips;
 };
 
 // Sums over positions [begin, end) of weights times V, for Q queries and N vectors of the head's width, entered into the outputs.
 template <int Q, int N>
-HWY_INLINE void value_tile(const Query* queries, const std::uint16_t* v, std::int64_t head_dim, std::int64_t begin, std::int64_t end,
-                           const float* weights, const Rescale* rescale, std::int64_t column) {
+HWY_INLINE void value_tile(const PageSums* to, const std::uint16_t* v, std::int64_t head_dim, std::int64_t begin, std::int64_t end,
+                           const float* weights, std::int64_t column) {
     const DF d;
     alignas(kCacheLine) float page[Q][N * kLanes] = {};
     for (std::int64_t strip = begin / kStripPositions; strip * kStripPositions < end; ++strip) {
@@ -245,7 +272,7 @@ HWY_INLINE void value_tile(const Query* queries, const std::uint16_t* v, std::in
         }
         HEADROOM_UNROLL
         for (int q = 0; q < Q; ++q) {
-            const VF factor = hn::Set(d, rescale[q].strips.factors[strip]);
+            const VF factor = hn::Set(d, to[q].strips.factors[strip]);
             HEADROOM_UNROLL
             for (int n = 0; n < N; ++n) store(hn::MulAdd(sums[q][n], factor, load(page[q] + n * kLanes)), page[q] + n * kLanes);
         }
@@ -254,23 +281,21 @@ HWY_INLINE void value_tile(const Query* queries, const std::uint16_t* v, std::in
     for (int q = 0; q < Q; ++q) {
         HEADROOM_UNROLL
         for (int n = 0; n < N; ++n) {
-            float* out = queries[q].out + column + n * kLanes;
-            const VF sum = load(page[q] + n * kLanes);
-            const Rescale& r = rescale[q];
-            store(r.first ? sum : hn::MulAdd(load(out), hn::Set(d, r.old_factor), hn::Mul(sum, hn::Set(d, r.new_factor))), out);
+            float* out = to[q].out + column + n * kLanes;
+            store(rescaled(to[q].rescale, out, load(page[q] + n * kLanes)), out);
         }
     }
 }
 
 template <int Q>
-HWY_INLINE void value_rows(const Query* queries, const std::uint16_t* v, std::int64_t head_dim, std::int64_t begin, std::int64_t end,
-                           const float* weights, const Rescale* rescale) {
+HWY_INLINE void value_rows(const PageSums* to, const std::uint16_t* v, std::int64_t head_dim, std::int64_t begin, std::int64_t end,
+                           const float* weights) {
     constexpr int kVectors = kLanes == 16 ? (Q == 4 ? 4 : 8) : (Q == 4 ? 2 : 4);
     std::int64_t column = 0;
     for (; column + kVectors * kLanes <= head_dim; column += kVectors * kLanes) {
-        value_tile<Q, kVectors>(queries, v, head_dim, begin, end, weights, rescale, column);
+        value_tile<Q, kVectors>(to, v, head_dim, begin, end, weights, column);
     }
-    for (; column < head_dim; column += kLanes) value_tile<Q, 1>(queries, v, head_dim, begin, end, weights, rescale, column);
+    for (; column < head_dim; column += kLanes) value_tile<Q, 1>(to, v, head_dim, begin, end, weights, column);
 }
 
 // Calls step(q, Q) for the queries in groups of four, two, one.
@@ -285,7 +310,7 @@ HWY_INLINE void in_groups(int first, int count, Step step) {
     if (q < count) step(q, std::integral_constant<int, 1>());
 }
 
-// Keys wider than this go through the reference.
+// Wider heads go through the reference.
 constexpr std::int64_t kMostHeadDim = 512;
 
 // The scores of positions [begin, end) of a page, and of others around them up to multiples of kKeysAtOnce, which mean nothing.
@@ -305,8 +330,8 @@ void score_page(const QueryBlock& block, int low, int high, const std::uint16_t*
 
 void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& block) {
     alignas(kCacheLine) float weights[kQueryBlock * kPagePositions];
-    float running_max[kQueryBlock], running_sum[kQueryBlock];
-    bool begun[kQueryBlock] = {};
+    alignas(kCacheLine) float section_out[kQueryBlock * kMostHeadDim];
+    Running total[kQueryBlock], section[kQueryBlock];
     const auto first_of = [&](const Query& q) { return shape.window > 0 ? std::max<std::int64_t>(0, q.position - shape.window + 1) : 0; };
     const std::int64_t first_page = first_of(block.queries[0]) / kPagePositions;
     const std::int64_t last_page = block.queries[block.count - 1].position / kPagePositions;
@@ -324,33 +349,31 @@ void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& blo
             high = q + 1;
         }
         score_page(block, low, high, k, kv.head_dim, begin[low], end[high - 1], weights);
-        Rescale rescale[kQueryBlock];
+        PageSums sums[kQueryBlock];
         for (int q = low; q < high; ++q) {
-            Rescale& r = rescale[q];
-            weigh(weights + q * kPagePositions, begin[q], end[q], shape.scale, r.strips);
+            weigh(weights + q * kPagePositions, begin[q], end[q], shape.scale, sums[q].strips);
             // Queries share loops over positions, so what one of them does not see must weigh nothing.
             std::fill(weights + q * kPagePositions + begin[low], weights + q * kPagePositions + begin[q], 0.0F);
             std::fill(weights + q * kPagePositions + end[q], weights + q * kPagePositions + end[high - 1], 0.0F);
-            r.first = !begun[q];
-            if (begun[q]) {
-                const float max = std::max(running_max[q], r.strips.largest);
-                r.old_factor = exp_value(running_max[q] - max);
-                r.new_factor = exp_value(r.strips.largest - max);
-                running_sum[q] = fma(running_sum[q], r.old_factor, r.strips.sum * r.new_factor);
-                running_max[q] = max;
-            } else {
-                running_sum[q] = r.strips.sum;
-                running_max[q] = r.strips.largest;
-                begun[q] = true;
-            }
+            sums[q].rescale = section[q].add(sums[q].strips.largest, sums[q].strips.sum);
+            sums[q].out = section_out + q * kv.head_dim_v;
         }
         in_groups(low, high, [&](int q, auto group) {
             constexpr int kQ = decltype(group)::value;
-            value_rows<kQ>(block.queries + q, v, kv.head_dim_v, begin[q], end[q + kQ - 1], weights + q * kPagePositions, rescale + q);
+            value_rows<kQ>(sums + q, v, kv.head_dim_v, begin[q], end[q + kQ - 1], weights + q * kPagePositions);
         });
+        if ((page + 1) % kSectionPages != 0 && page != last_page) continue;
+        for (int q = 0; q < block.count; ++q) {
+            if (!section[q].begun) continue;
+            const Rescale rescale = total[q].add(section[q].largest, section[q].sum);
+            const float* more = section_out + q * kv.head_dim_v;
+            float* out = block.queries[q].out;
+            for (std::int64_t i = 0; i < kv.head_dim_v; i += kLanes) store(rescaled(rescale, out + i, load(more + i)), out + i);
+            section[q].begun = false;
+        }
     }
     for (int q = 0; q < block.count; ++q) {
-        const VF sum = hn::Set(DF(), running_sum[q]);
+        const VF sum = hn::Set(DF(), total[q].sum);
         float* out = block.queries[q].out;
         for (std::int64_t i = 0; i < kv.head_dim_v; i += kLanes) store(hn::Div(load(out + i), sum), out + i);
     }
@@ -360,7 +383,7 @@ void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& blo
 
 void attend_block(const AttentionShape& shape, const KvView& kv, const QueryBlock& block) {
 #if HEADROOM_KERNELS
-    if (kv.head_dim % 32 == 0 && kv.head_dim <= kMostHeadDim && kv.head_dim_v % kLanes == 0) return attend(shape, kv, block);
+    if (kv.head_dim % 32 == 0 && kv.head_dim <= kMostHeadDim && kv.head_dim_v % kLanes == 0 && kv.head_dim_v <= kMostHeadDim) return attend(shape, kv, block);
 #endif
     for (int i = 0; i < block.count; ++i) {
         const Query& query = block.queries[i];

@@ -54,9 +54,10 @@ enum class RopeLayout : std::uint8_t {
 void rope(ThreadPool& pool, float* x, std::int64_t tokens, std::int64_t heads, std::int64_t head_dim, std::int64_t stride,
           const float* cosine, const float* sine, std::int64_t half, RopeLayout layout);
 
-// Positions to a page of the KV cache, and to a strip of one: pages and strips are steps of the attention's arithmetic.
+// Positions to a page of the KV cache, and to a strip of one; pages to a section: the steps of the attention's arithmetic.
 inline constexpr std::int64_t kPagePositions = 256;
 inline constexpr std::int64_t kStripPositions = 32;
+inline constexpr std::int64_t kSectionPages = 2;
 
 // One layer's K and V of one session, in pages of kPagePositions positions. Page p holds positions [256 p, 256 p + 256):
 // k_pages[p]: IEEE half floats [kv_heads, 256, head_dim], v_pages[p]: [kv_heads, 256, head_dim_v].

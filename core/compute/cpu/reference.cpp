@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "core/compute/cpu/arithmetic.h"
 #include "core/compute/cpu/blocks.h"
@@ -199,69 +201,73 @@ float dot_16(const float* q, const std::uint16_t* k, std::int64_t n) noexcept {
     return sums[0];
 }
 
+// Maximum, sum and output of some positions, together with those of positions behind them.
+struct AttentionSums {
+    float largest, sum;
+    std::vector<float> out;
+
+    void add(const AttentionSums& more) {
+        if (out.empty()) {
+            *this = more;
+            return;
+        }
+        const float now = std::max(largest, more.largest);
+        const float old_factor = exp_value(largest - now), new_factor = exp_value(more.largest - now);
+        largest = now;
+        sum = fma(sum, old_factor, more.sum * new_factor);
+        for (std::size_t d = 0; d < out.size(); ++d) out[d] = fma(out[d], old_factor, more.out[d] * new_factor);
+    }
+};
+
+// Positions [begin, end) of a page, and of a strip of one. k, v: the page's rows.
+AttentionSums attend_page(const float* q, float scale, const std::uint16_t* k, std::int64_t width, const std::uint16_t* v, std::int64_t width_v,
+                          std::int64_t begin, std::int64_t end) {
+    const auto strip_sums = [&](std::int64_t from, std::int64_t to) {
+        AttentionSums strip{-std::numeric_limits<float>::infinity(), 0, std::vector<float>(static_cast<std::size_t>(width_v))};
+        float p[kStripPositions] = {};
+        for (std::int64_t i = from; i < to; ++i) {
+            float& score = p[i % kStripPositions];
+            score = dot_16(q, k + i * width, width) * scale;
+            strip.largest = std::max(strip.largest, score);
+        }
+        for (std::int64_t i = from; i < to; ++i) p[i % kStripPositions] = exp_value(p[i % kStripPositions] - strip.largest);
+        strip.sum = fold(p);
+        for (std::int64_t d = 0; d < width_v; ++d) {
+            float& sum = strip.out[static_cast<std::size_t>(d)];
+            for (std::int64_t i = from; i < to; ++i) sum = fma(p[i % kStripPositions], half_to_float(v[i * width_v + d]), sum);
+        }
+        return strip;
+    };
+    std::vector<AttentionSums> strips;
+    AttentionSums page{-std::numeric_limits<float>::infinity(), 0, std::vector<float>(static_cast<std::size_t>(width_v))};
+    for (std::int64_t from = begin; from < end; from = (from / kStripPositions + 1) * kStripPositions) {
+        strips.push_back(strip_sums(from, std::min(end, (from / kStripPositions + 1) * kStripPositions)));
+        page.largest = std::max(page.largest, strips.back().largest);
+    }
+    for (const AttentionSums& strip : strips) {
+        const float factor = exp_value(strip.largest - page.largest);
+        page.sum = fma(strip.sum, factor, page.sum);
+        for (std::size_t d = 0; d < page.out.size(); ++d) page.out[d] = fma(strip.out[d], factor, page.out[d]);
+    }
+    return page;
+}
+
 }  // namespace
 
-void attention(const AttentionShape& shape, const float* q, std::int64_t position, std::int64_t kv_head, const KvView& kv, float* out) noexcept {
-    constexpr std::int64_t strips = kPagePositions / kStripPositions;
+void attention(const AttentionShape& shape, const float* q, std::int64_t position, std::int64_t kv_head, const KvView& kv, float* out) {
     const std::int64_t first = shape.window > 0 ? std::max<std::int64_t>(0, position - shape.window + 1) : 0;
-    float running_max = 0;
-    float running_sum = 0;
-    bool begun = false;
-    float p[kPagePositions];
-    for (std::int64_t page = first / kPagePositions; page <= position / kPagePositions; ++page) {
-        const std::int64_t begin = std::max<std::int64_t>(0, first - page * kPagePositions);
-        const std::int64_t end = std::min(kPagePositions, position + 1 - page * kPagePositions);
-        const std::uint16_t* k = kv.k_pages[page] + kv_head * kPagePositions * kv.head_dim;
-        const std::uint16_t* v = kv.v_pages[page] + kv_head * kPagePositions * kv.head_dim_v;
-        const std::int64_t first_strip = begin / kStripPositions, last_strip = (end - 1) / kStripPositions;
-        const auto begin_of = [&](std::int64_t strip) { return std::max(begin, strip * kStripPositions); };
-        const auto end_of = [&](std::int64_t strip) { return std::min(end, (strip + 1) * kStripPositions); };
-        float factors[strips], strip_sums[strips];  // factors: at first the strips' largest scores
-        float largest = -std::numeric_limits<float>::infinity();
-        for (std::int64_t strip = first_strip; strip <= last_strip; ++strip) {
-            float strip_largest = -std::numeric_limits<float>::infinity();
-            for (std::int64_t i = begin_of(strip); i < end_of(strip); ++i) {
-                p[i] = dot_16(q, k + i * kv.head_dim, kv.head_dim) * shape.scale;
-                strip_largest = std::max(strip_largest, p[i]);
-            }
-            float sums[32] = {};
-            for (std::int64_t i = begin_of(strip); i < end_of(strip); ++i) {
-                p[i] = exp_value(p[i] - strip_largest);
-                sums[i % 32] = p[i];
-            }
-            strip_sums[strip] = fold(sums);
-            factors[strip] = strip_largest;
-            largest = std::max(largest, strip_largest);
+    const std::int64_t last_page = position / kPagePositions;
+    AttentionSums total, section;
+    for (std::int64_t page = first / kPagePositions; page <= last_page; ++page) {
+        section.add(attend_page(q, shape.scale, kv.k_pages[page] + kv_head * kPagePositions * kv.head_dim, kv.head_dim,
+                                kv.v_pages[page] + kv_head * kPagePositions * kv.head_dim_v, kv.head_dim_v,
+                                std::max<std::int64_t>(0, first - page * kPagePositions), std::min(kPagePositions, position + 1 - page * kPagePositions)));
+        if (page == last_page || (page + 1) % kSectionPages == 0) {
+            total.add(section);
+            section = {};
         }
-        float page_sum = 0;
-        for (std::int64_t strip = first_strip; strip <= last_strip; ++strip) {
-            factors[strip] = exp_value(factors[strip] - largest);
-            page_sum = fma(strip_sums[strip], factors[strip], page_sum);
-        }
-        float old_factor = 0;
-        float new_factor = 1;
-        if (begun) {
-            const float max = std::max(running_max, largest);
-            old_factor = exp_value(running_max - max);
-            new_factor = exp_value(largest - max);
-            running_sum = fma(running_sum, old_factor, page_sum * new_factor);
-            running_max = max;
-        } else {
-            running_sum = page_sum;
-            running_max = largest;
-        }
-        for (std::int64_t d = 0; d < kv.head_dim_v; ++d) {
-            float of_page = 0;
-            for (std::int64_t strip = first_strip; strip <= last_strip; ++strip) {
-                float of_strip = 0;
-                for (std::int64_t i = begin_of(strip); i < end_of(strip); ++i) of_strip = fma(p[i], half_to_float(v[i * kv.head_dim_v + d]), of_strip);
-                of_page = fma(of_strip, factors[strip], of_page);
-            }
-            out[d] = begun ? fma(out[d], old_factor, of_page * new_factor) : of_page;
-        }
-        begun = true;
     }
-    for (std::int64_t d = 0; d < kv.head_dim_v; ++d) out[d] = out[d] / running_sum;
+    for (std::size_t d = 0; d < total.out.size(); ++d) out[d] = total.out[d] / total.sum;
 }
 
 void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept {

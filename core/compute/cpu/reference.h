@@ -29,7 +29,7 @@ void rope(float* x, std::int64_t heads, std::int64_t head_dim, const float* cosi
           RopeLayout layout) noexcept;
 void to_half(const float* x, std::int64_t n, std::uint16_t* out) noexcept;
 // One query of one head (q: [head_dim]) at position `position`; out: [head_dim_v].
-void attention(const AttentionShape& shape, const float* q, std::int64_t position, std::int64_t kv_head, const KvView& kv, float* out) noexcept;
+void attention(const AttentionShape& shape, const float* q, std::int64_t position, std::int64_t kv_head, const KvView& kv, float* out);
 void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept;
 void combine_experts(float* x, const float* const* outputs, const float* weights, std::int64_t used, std::int64_t n) noexcept;
 void softmax(float* x, std::int64_t n) noexcept;

@@ -7,19 +7,31 @@ namespace {
 
 constexpr int most_group = 16;
 constexpr unsigned threads = 256;
+constexpr std::int32_t section_pages = 2;
 
-constexpr unsigned shared_bytes(int slots, int at_once, int width) {
-    return static_cast<unsigned>(8 * slots * kSlotBytes + (at_once + 1) * width * 4 + at_once * 256 * 4);
+// How a block of attention is launched: threads, and tiles in shared memory to each of its warps.
+struct Block {
+    unsigned threads;
+    int slots;
+    unsigned shared_bytes;
+};
+
+unsigned shared_bytes(unsigned block_threads, int slots, int at_once, int width) {
+    const int warps = static_cast<int>(block_threads) / 32;
+    return static_cast<unsigned>(warps * (slots * kSlotBytes + at_once * (32 + 2) * 4) + (at_once + 1) * width * 4);
 }
 
-// How many tiles a warp keeps: few where a multiprocessor has two blocks, else all there are.
-int slots_for(unsigned shared_limit, int at_once, int width, bool one_block) {
-    constexpr unsigned reserved = 1024, own = 1280;  // by the driver for each block, and for the kernel's own variables
-    const auto fits = [&](unsigned blocks, int slots) {
-        return blocks * (shared_bytes(slots, at_once, width) + own + reserved) <= shared_limit + reserved;
+// Two pages at once where there are two and room for them. Else few tiles where a multiprocessor has two blocks, or all there are.
+Block block_for(unsigned shared_limit, int at_once, int width, bool one_page, bool one_block) {
+    constexpr unsigned reserved = 1024, own = 576;  // by the driver for each block, and for the kernel's own variables
+    const auto fits = [&](unsigned block_threads, unsigned blocks, int slots) {
+        return blocks * (shared_bytes(block_threads, slots, at_once, width) + own + reserved) <= shared_limit + reserved;
     };
-    if (!one_block && fits(2, 3)) return 3;
-    return fits(1, 4) ? 4 : fits(1, 3) ? 3 : 1;
+    const auto block = [&](unsigned block_threads, int slots) { return Block{block_threads, slots, shared_bytes(block_threads, slots, at_once, width)}; };
+    constexpr unsigned most = kMostAttentionThreads;
+    if (!one_page && fits(most, 1, 3)) return block(most, 3);
+    if (!one_block && fits(threads, 2, 3)) return block(threads, 3);
+    return block(threads, fits(threads, 1, 4) ? 4 : fits(threads, 1, 3) ? 3 : 1);
 }
 
 Result<> check(const char* kernel, std::int32_t heads, const KvPool& pool) {
@@ -50,11 +62,11 @@ namespace {
 struct Division {
     gpu::Grid grid;
     int at_once;  // query heads of a block
-    int slots;
+    Block block;
     int parts, heads;
 
     void describe(AttentionArguments& to) const {
-        to.slots = slots;
+        to.tile_slots = block.slots;
         to.parts = parts;
         to.heads_of_part = heads;
     }
@@ -62,20 +74,24 @@ struct Division {
 
 Result<Division> divide(Queue queue, const char* kernel, const AttentionArguments& arguments) {
     HR_CHECK(check(kernel, arguments.heads, arguments.pool));
-    if (arguments.max_chunks <= 0) return fail(ErrorKind::invalid_argument, "{}: room for {} chunks", kernel, arguments.max_chunks);
+    const std::int32_t pages = arguments.max_chunks;
+    if (pages <= 0) return fail(ErrorKind::invalid_argument, "{}: room for {} pages", kernel, pages);
     const int group = arguments.heads / arguments.pool.kv_heads;
+    // A window may begin in the middle of a section.
+    const std::int32_t sections = arguments.window > 0 ? pages / section_pages + 1 : (pages + section_pages - 1) / section_pages;
     // A block has all query heads of its KV head, so that K and V are read once; where that leaves most of the device idle, fewer.
     int parts = 1;
-    const std::int64_t blocks = std::int64_t{arguments.pool.kv_heads} * arguments.max_chunks * arguments.tokens;
+    const std::int64_t blocks = std::int64_t{arguments.pool.kv_heads} * sections * arguments.tokens;
     for (int more = 2; more <= group && blocks * parts < queue.kernels.device().multiprocessors; ++more) {
         if (group % more == 0 && blocks * more <= queue.kernels.device().multiprocessors) parts = more;
     }
     const int heads = group / parts;
     const int at_once = heads == 1 ? 1 : heads == 2 ? 2 : heads <= 4 ? 4 : 8;
-    return Division{.grid = {static_cast<unsigned>(arguments.pool.kv_heads * parts), static_cast<unsigned>(arguments.max_chunks),
+    return Division{.grid = {static_cast<unsigned>(arguments.pool.kv_heads * parts), static_cast<unsigned>(sections),
                              static_cast<unsigned>(arguments.tokens)},
                     .at_once = at_once,
-                    .slots = slots_for(queue.kernels.shared_limit(), at_once, arguments.pool.head_dim, blocks * parts <= queue.kernels.device().multiprocessors),
+                    .block = block_for(queue.kernels.shared_limit(), at_once, arguments.pool.head_dim, pages == 1,
+                                       blocks * parts <= queue.kernels.device().multiprocessors),
                     .parts = parts,
                     .heads = heads};
 }
@@ -91,7 +107,7 @@ Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
                                                   : Kernel::attention_rows_8;
     AttentionArguments with_slots = arguments;
     division.describe(with_slots);
-    return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.slots, division.at_once, arguments.pool.head_dim), queue.stream, with_slots);
+    return queue.kernels.launch(kernel, division.grid, {division.block.threads}, division.block.shared_bytes, queue.stream, with_slots);
 }
 
 Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
@@ -109,7 +125,7 @@ Result<> attention_step(Queue queue, const HeadArguments& heads, const Attention
                                                   : of_width(Kernel::attention_step_64_8, Kernel::attention_step_128_8);
     StepAttentionArguments both{.heads = heads, .attention = arguments};
     division.describe(both.attention);
-    return queue.kernels.launch(kernel, division.grid, {threads}, shared_bytes(division.slots, division.at_once, arguments.pool.head_dim), queue.stream, both);
+    return queue.kernels.launch(kernel, division.grid, {division.block.threads}, division.block.shared_bytes, queue.stream, both);
 }
 
 Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
@@ -132,9 +148,10 @@ Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
             default: break;
         }
     }
+    const Block block = block_for(queue.kernels.shared_limit(), 4, width, false, false);
     AttentionArguments with_slots = arguments;
-    with_slots.slots = slots_for(queue.kernels.shared_limit(), 4, width, false);
-    return queue.kernels.launch(Kernel::attention_prefill, grid, {threads}, shared_bytes(with_slots.slots, 4, width), queue.stream, with_slots);
+    with_slots.tile_slots = block.slots;
+    return queue.kernels.launch(Kernel::attention_prefill, grid, {block.threads}, block.shared_bytes, queue.stream, with_slots);
 }
 
 }  // namespace headroom::kernels
