@@ -49,7 +49,11 @@ HR_DEVICE void attention_rows(const AttentionArguments& a, const HeadArguments* 
 }
 
 // By the number of query heads that a block works on at once: each is compiled for its own needs.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr int kThreads = 256;  // there is no shared memory for more
+#else
 inline constexpr int kThreads = kernels::kMostAttentionThreads;
+#endif
 HR_KERNEL(attention_rows_1, AttentionArguments, kThreads) { attention_rows<1, 0>(a, nullptr); }
 HR_KERNEL(attention_rows_2, AttentionArguments, kThreads) { attention_rows<2, 0>(a, nullptr); }
 HR_KERNEL(attention_rows_4, AttentionArguments, kThreads) { attention_rows<4, 0>(a, nullptr); }
@@ -65,7 +69,7 @@ HR_STEP(1, 128) HR_STEP(2, 128) HR_STEP(4, 128) HR_STEP(8, 128)
 #undef HR_STEP
 
 // Blocks: neighbouring tokens, KV head. In the order of attention_rows, page by page: where there are no matrix units for halves.
-HR_KERNEL(attention_prefill, AttentionArguments, kThreads) {
+HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
     const int group = a.heads / a.pool.kv_heads;
     const int tokens = kernels::kPrefillRows / group;
     for (int i = 0; i < tokens; ++i) {

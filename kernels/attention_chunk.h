@@ -25,7 +25,7 @@ struct Stream {
     int rows;   // of a tile: 8, 16 or 32
     int first;  // row of the first tile in the strip
     int tiles;  // of K, and of V
-    int slots;  // 1, 3 or 4
+    int slots;  // 1 to 4
 
     // begin, end: the strip's visible rows; none: nothing is copied.
     HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int strip, int begin, int end, int all_slots)
@@ -35,13 +35,12 @@ struct Stream {
         first = begin / rows * rows;
         tiles = begin < end ? (end - 1) / rows - begin / rows + 1 : 0;
         next_ = keys(pool, page, kv_head) + (strip * kStrip + first) * width + lane() * 8;
-        values_ = values(pool, page, kv_head) + (strip * kStrip + first) * width_v + lane() * 8;
-        here_ = begin_ = reinterpret_cast<std::uint16_t*>(dynamic_shared()) + warp() * slots * kSlotHalves;
+        to_values_ = values(pool, page, kv_head) + (strip * kStrip + first) * width_v + lane() * 8 - (next_ + tiles * rows * width);
 #pragma unroll 1
-        for (int i = 0; i < slots; ++i) start(begin_ + i * kSlotHalves);
+        for (int i = 0; i < slots; ++i) start(slot(i));
     }
     // The warp's memory, when all tiles have been used.
-    HR_DEVICE float* memory() const { return reinterpret_cast<float*>(begin_); }
+    HR_DEVICE float* memory() const { return reinterpret_cast<float*>(slot(0)); }
     // Halves from group to group.
     HR_DEVICE int group(int row_width) const { return rows / 4 * row_width + 16; }
     HR_DEVICE int place(int row, int row_width) const { return row % 4 * group(row_width) + row / 4 * row_width; }
@@ -49,16 +48,16 @@ struct Stream {
     HR_DEVICE std::uint16_t* next() const {
         if (slots == 4) wait_for_copies<3>();
         else if (slots == 3) wait_for_copies<2>();
+        else if (slots == 2) wait_for_copies<1>();
         else wait_for_copies<0>();
         sync_warp();
-        return here_;
+        return slot(at_);
     }
     // The warp is done with it.
     HR_DEVICE void release() {
         sync_warp();
-        start(here_);
-        here_ += kSlotHalves;
-        if (here_ == begin_ + slots * kSlotHalves) here_ = begin_;
+        start(slot(at_));
+        at_ = at_ + 1 == slots ? 0 : at_ + 1;
     }
 
 private:
@@ -80,34 +79,39 @@ private:
                     if (row < rows) start_copy(to + place(row, row_width) + column * 8, next_ + i, true);
                 }
             }
-            next_ = ++started_ == tiles ? values_ : next_ + rows * row_width;
+            next_ += rows * row_width;
+            if (++started_ == tiles) next_ += to_values_;
         }
         close_copies();
     }
 
-    const std::uint16_t* next_;    // the lane's part of the first tile not yet started
-    const std::uint16_t* values_;  // and of V's first
-    std::uint16_t* begin_;         // the warp's slots
-    std::uint16_t* here_;          // the tile in use
+    HR_DEVICE std::uint16_t* slot(int number) const {
+        return reinterpret_cast<std::uint16_t*>(dynamic_shared()) + (warp() * slots + number) * kSlotHalves;
+    }
+
+    const std::uint16_t* next_;  // the lane's part of the first tile not yet started
+    std::int64_t to_values_;     // from behind K's last to V's first
     int started_ = 0;
+    int at_ = 0;                 // the slot in use
 };
 
 // The token's own K and V of a KV head, made by this block. The pool's rows of it are not read.
 template <int W>
 struct Fresh {
     static HR_DEVICE std::uint16_t* k() {
-        __shared__ std::uint16_t own[W > 0 ? W : kMostWidth];
-        return own;
+        __shared__ Halves<4> own[(W > 0 ? W : kMostWidth) / 4];
+        return reinterpret_cast<std::uint16_t*>(own);
     }
     static HR_DEVICE std::uint16_t* v() {
-        __shared__ std::uint16_t own[W > 0 ? W : kMostWidth];
-        return own;
+        __shared__ Halves<4> own[(W > 0 ? W : kMostWidth) / 4];
+        return reinterpret_cast<std::uint16_t*>(own);
     }
 };
 
 // A row of a tile, from elsewhere in shared memory.
 HR_DEVICE void put_row(std::uint16_t* to, const std::uint16_t* from, int width) {
-    for (int i = lane(); i < width; i += kWarp) to[i] = from[i];
+#pragma unroll 1
+    for (int i = lane() * 4; i < width; i += kWarp * 4) *reinterpret_cast<Halves<4>*>(to + i) = *reinterpret_cast<const Halves<4>*>(from + i);
     sync_warp();
 }
 
@@ -225,14 +229,14 @@ struct Share {
     // lanes: to a row.
     HR_DEVICE explicit Share(int lanes) : head(lane() / lanes * N), element(lane() % lanes * 4) {}
 
-    // Adds the tile's rows, ascending. weights: [rows, HB].
+    // Adds the tile's rows of the fours first … last - 1, ascending. weights: [rows, HB].
     template <int HB, int W>
-    HR_DEVICE void add(const Stream<W>& stream, const std::uint16_t* tile, const float* weights) {
-        const int width = stream.width_v, group = stream.group(width), quarter = stream.rows / 4;
-        const std::uint16_t* from = tile + element;
-        weights += head;
+    HR_DEVICE void add(const Stream<W>& stream, const std::uint16_t* tile, int first, int last, const float* weights) {
+        const int width = stream.width_v, group = stream.group(width);
+        const std::uint16_t* from = tile + element + first * width;
+        weights += head + first * 4 * HB;
 #pragma unroll 1
-        for (int j = 0; j < quarter; ++j, from += width, weights += 4 * HB) {
+        for (int j = first; j < last; ++j, from += width, weights += 4 * HB) {
             HR_UNROLL
             for (int t = 0; t < 4; ++t) {
                 const Floats<N> weight = *reinterpret_cast<const Floats<N>*>(weights + t * HB);
@@ -271,17 +275,18 @@ HR_DEVICE void add_values(Stream<W>& stream, const float* weights, int begin, in
     for (int number = 0; number < stream.tiles; ++number) {
         std::uint16_t* tile = stream.next();
         const int first = stream.first + number * stream.rows;
-        // Rows that are not to be seen weigh 0, but need not be numbers: they become -0, which changes no sum.
-        if (first < begin || first + stream.rows > end) {
+        const int from = begin > first ? begin - first : 0, to = end - first < stream.rows ? end - first : stream.rows;  // to be seen
+        // Rows beside these in their fours weigh 0, but need not be numbers: they become -0, which changes no sum.
+        if ((from | to) % 4 != 0) {
 #pragma unroll 1
-            for (int row = 0; row < stream.rows; ++row) {
-                if (first + row >= begin && first + row < end) continue;
-                for (int i = lane(); i < width; i += kWarp) tile[stream.place(row, width) + i] = 0x8000;
+            for (int row = from / 4 * 4; row < (to + 3) / 4 * 4; ++row) {
+                if (row >= from && row < to) continue;
+                for (int i = lane() * 4; i < width; i += kWarp * 4) *reinterpret_cast<Halves<4>*>(tile + stream.place(row, width) + i) = {{0x80008000U, 0x80008000U}};
             }
             sync_warp();
         }
         if (fresh >= first && fresh < first + stream.rows) put_row(tile + stream.place(fresh - first, width), Fresh<W>::v(), width);
-        share.template add<HB>(stream, tile, weights + first * HB);
+        share.template add<HB>(stream, tile, from / 4, (to + 3) / 4, weights + first * HB);
         stream.release();
     }
     share.store(stream.memory(), width, lanes);
@@ -327,61 +332,73 @@ struct Running {
 };
 
 // Combines the sections of `heads` neighbouring rows, ascending, as Running does, and writes their outputs. The whole block comes here; shared
-// memory for tiles is free again.
+// memory is free again. Few blocks do, and come to it cold: it is a few short loops.
 template <int W>
 HR_DEVICE void combine_sections(const AttentionArguments& a, std::int64_t row, int heads, int sections) {
-    constexpr int kAtOnce = W > 0 ? kWarp : kWarp / 2;  // sections whose outputs are on the way, and whose factors are in shared memory
     struct Factors {
         float of_old, of_new, sum;
     };
-    static_assert(kMostHeads * kAtOnce * sizeof(Factors) <= kStrips * kernels::kSlotBytes);
-    auto* factors = reinterpret_cast<Factors*>(dynamic_shared());  // [heads, kAtOnce]
     const Partials partials(a);
-    const int width = width_or<W>(partials.width), twos = width / 2;
+    const int width = width_or<W>(partials.width), of_section = heads * width;
+    const int tiles_bytes = threads() / kWarp * a.tile_slots * kernels::kSlotBytes;
+    // Sections at once: their outputs lie where the tiles were, [at_once, heads, width], and their factors behind.
+    const int room = tiles_bytes / (of_section * 4), at_once = room < kWarp ? room : kWarp;
+    float* outputs = reinterpret_cast<float*>(dynamic_shared());
+    auto* factors = reinterpret_cast<Factors*>(dynamic_shared() + tiles_bytes);  // [heads, kWarp]
+    constexpr int kMine = 2;  // pairs of elements of a thread, at most
+    float out[kMine][2], sum[kMine];
+    HR_UNROLL
+    for (int k = 0; k < kMine; ++k) {
+        out[k][0] = out[k][1] = -0.0F;  // the first factor is 0, and 0 * -0 + x is x for every x
+        sum[k] = 0;
+    }
+    float largest = bits_to_float(0xff800000U);  // of the warp's head, over the sections so far
 #pragma unroll 1
-    for (int base = 0; base < heads * twos; base += threads()) {
-        const bool some = base + thread() < heads * twos;
-        const int head = some ? (base + thread()) / twos : 0, element = some ? (base + thread()) % twos * 2 : 0;
-        const float* outputs = partials.output(row + head, 0) + element;
-        Floats<2> out = {{-0.0F, -0.0F}};  // the first factor is 0, and 0 * -0 + x is x for every x
-        float sum = 0;
-        float largest = bits_to_float(0xff800000U);  // of the warp's head, over the sections so far
+    for (int first = 0; first < sections; first += at_once) {
+        const int count = sections - first < at_once ? sections - first : at_once;
 #pragma unroll 1
-        for (int first = 0; first < sections; first += kAtOnce) {
-            Floats<2> o[kAtOnce];
-            HR_UNROLL
-            for (int i = 0; i < kAtOnce; ++i) {
-                o[i] = *reinterpret_cast<const Floats<2>*>(outputs + static_cast<std::int64_t>(first + i < sections ? first + i : first) * width);
-            }
-            sync();
-            if (warp() < heads) {
-                const bool there = lane() < kAtOnce && first + lane() < sections;
-                const float* mine = partials.largest_and_sum(row + warp(), there ? first + lane() : first);
-                const float m = mine[0], l = mine[1];
-                // The largest before and with each section: a maximum is exact in any order.
-                float with = max_of(largest, there ? m : largest);
-                HR_UNROLL
-                for (int d = 1; d < kWarp; d *= 2) with = max_of(with, shuffle(with, lane() >= d ? lane() - d : lane()));
-                const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
-                const float without = lane() > 0 ? earlier : largest;
-                const float of_new = exp_value(m - with);
-                if (lane() < kAtOnce) factors[warp() * kAtOnce + lane()] = {exp_value(without - with), of_new, l * of_new};
-                largest = shuffle(with, kAtOnce - 1);
-            }
-            sync();
-            const Factors* own = factors + head * kAtOnce;
-            HR_UNROLL
-            for (int i = 0; i < kAtOnce; ++i) {
-                if (first + i >= sections) break;
+        for (int i = thread() * 4; i < count * of_section; i += threads() * 4) {
+            const int element = i % width, head = i / width % heads, section = i / of_section;
+            start_copy(outputs + i, partials.output(row + head, first + section) + element, true);
+        }
+        close_copies();
+        if (warp() < heads) {
+            const bool there = lane() < count;
+            const float* mine = partials.largest_and_sum(row + warp(), there ? first + lane() : first);
+            const float m = mine[0], l = mine[1];
+            // The largest before and with each section: a maximum is exact in any order.
+            float with = max_of(largest, there ? m : largest);
+#pragma unroll 1
+            for (int d = 1; d < kWarp; d *= 2) with = max_of(with, shuffle(with, lane() >= d ? lane() - d : lane()));
+            const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
+            const float without = lane() > 0 ? earlier : largest;
+            const float of_new = exp_value(m - with);
+            factors[warp() * kWarp + lane()] = {exp_value(without - with), of_new, l * of_new};
+            largest = shuffle(with, kWarp - 1);
+        }
+        wait_for_copies<0>();
+        sync();
+        HR_UNROLL
+        for (int k = 0; k < kMine; ++k) {
+            const int pair = thread() + k * threads();
+            if (2 * pair >= of_section) break;
+            const Factors* own = factors + 2 * pair / width * kWarp;
+#pragma unroll 4
+            for (int i = 0; i < count; ++i) {
                 const Factors f = own[i];
+                const Floats<2> o = *reinterpret_cast<const Floats<2>*>(outputs + i * of_section + 2 * pair);
                 HR_UNROLL
-                for (int d = 0; d < 2; ++d) out.x[d] = fma(out.x[d], f.of_old, o[i].x[d] * f.of_new);
-                sum = fma(sum, f.of_old, f.sum);
+                for (int d = 0; d < 2; ++d) out[k][d] = fma(out[k][d], f.of_old, o.x[d] * f.of_new);
+                sum[k] = fma(sum[k], f.of_old, f.sum);
             }
         }
-        HR_UNROLL
-        for (int d = 0; d < 2; ++d) out.x[d] = out.x[d] / sum;
-        if (some) *reinterpret_cast<Floats<2>*>(a.out + (row + head) * width + element) = out;
+        if (first + at_once < sections) sync();  // everyone is done with these
+    }
+    HR_UNROLL
+    for (int k = 0; k < kMine; ++k) {
+        const int pair = thread() + k * threads();
+        if (2 * pair >= of_section) break;
+        *reinterpret_cast<Floats<2>*>(a.out + row * width + 2 * pair) = {{out[k][0] / sum[k], out[k][1] / sum[k]}};
     }
 }
 
@@ -409,16 +426,17 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
         const int number = first_page + warp() / kStrips, strip = warp() % kStrips;  // the warp's
         const bool there = number < to;
         const int page = page_of(a.places, token, there ? number : first_page);
+        // Where the token's own K and V belong, if that is in these pages.
+        const int own_number = visible.position / kPage, own_row = visible.position % kPage;
+        const bool makes_own = own_number >= first_page && own_number < first_page + at_once;
+        const int own_page = makes_own ? page_of(a.places, token, own_number) : 0;
         const int begin = there ? visible.begin(number) - strip * kStrip : 0, end = there ? visible.end(number) - strip * kStrip : 0;
         const int strip_begin = begin > 0 ? begin : 0, strip_end = end < kStrip ? end : kStrip;
         // With raw heads the pool's other rows are those of steps before: they are on their way while the kernel before is still at work.
         Stream<W> stream(a.pool, page, kv_head, strip, strip_begin, strip_end, a.tile_slots);
-        // Where the token's own K and V belong, if that is in these pages.
-        const int own_page = visible.position / kPage, own_row = visible.position % kPage;
         if (raw == nullptr) {
             for (int i = thread(); i < heads * width; i += threads()) queries[i] = a.q[static_cast<std::int64_t>(row) * width + i];
         } else {
-            const bool makes_own = own_page >= first_page && own_page < first_page + at_once;
             float* made = queries + HB * width;
 #pragma unroll 1
             for (int task = warp(), first = true; task < heads + (makes_own ? 2 : 0); task += warps, first = false) {
@@ -430,9 +448,8 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
                     make_head<W>(*raw, factors, raw->q + static_cast<std::int64_t>(row + task) * width, queries + task * width);
                     continue;
                 }
-                const int to_page = page_of(a.places, token, own_page);
                 std::uint16_t* kept = is_k ? Fresh<W>::k() : Fresh<W>::v();
-                std::uint16_t* pool = is_k ? keys(a.pool, to_page, kv_head) + own_row * width : values(a.pool, to_page, kv_head) + own_row * width_v;
+                std::uint16_t* pool = is_k ? keys(a.pool, own_page, kv_head) + own_row * width : values(a.pool, own_page, kv_head) + own_row * width_v;
                 const float* x = raw->v + kv_row * width_v;
                 if (is_k) {
                     make_head<W>(*raw, factors, raw->k + kv_row * width, made);
@@ -449,7 +466,7 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
         sync();
         float strip_largest = bits_to_float(0xff800000U), strip_sum = 0;
         if (strip_begin < strip_end) {
-            const int fresh = raw != nullptr && number == own_page ? own_row - strip * kStrip : -1;
+            const int fresh = raw != nullptr && number == own_number ? own_row - strip * kStrip : -1;
 #pragma unroll 1
             for (int tile = 0; tile < stream.tiles; ++tile) {
                 std::uint16_t* k = stream.next();
@@ -486,16 +503,21 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
                 for (int d = 1; d < kStrips; d *= 2) page_largest = max_of(page_largest, shuffle_xor(page_largest, d));
                 const float factor_of_mine = exp_value(mine - page_largest);
                 float page_sum = 0, o[4] = {};
-                const unsigned char* of_strips = dynamic_shared() + p * kStrips * a.tile_slots * kernels::kSlotBytes;
+                const unsigned char* of_strips = dynamic_shared() + p * kStrips * a.tile_slots * kernels::kSlotBytes + (own * width_v + element) * 4;
+                Floats<4> fours[kStrips];
+                float sums[kStrips];
+                HR_UNROLL
+                for (int s = 0; s < kStrips; ++s) {
+                    fours[s] = *reinterpret_cast<const Floats<4>*>(of_strips + s * a.tile_slots * kernels::kSlotBytes);
+                    sums[s] = strips_sum[(p * kStrips + s) * HB + own];
+                }
                 HR_UNROLL
                 for (int s = 0; s < kStrips; ++s) {
                     const float factor = shuffle(factor_of_mine, lane() / kStrips * kStrips + s);
-                    if (s < page_begin || s > page_last) continue;
-                    page_sum = fma(strips_sum[(p * kStrips + s) * HB + own], factor, page_sum);
-                    const float* of_strip = reinterpret_cast<const float*>(of_strips + s * a.tile_slots * kernels::kSlotBytes);
-                    const Floats<4> four = *reinterpret_cast<const Floats<4>*>(of_strip + own * width_v + element);
+                    if (s < page_begin || s > page_last) continue;  // what was read is nothing
+                    page_sum = fma(sums[s], factor, page_sum);
                     HR_UNROLL
-                    for (int d = 0; d < 4; ++d) o[d] = fma(four.x[d], factor, o[d]);
+                    for (int d = 0; d < 4; ++d) o[d] = fma(fours[s].x[d], factor, o[d]);
                 }
                 const int n = first_page + p;
                 section.add(n == from || n % kSection == 0, page_largest, page_sum, o);

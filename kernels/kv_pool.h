@@ -15,7 +15,7 @@ inline constexpr int kPage = 256;         // positions to a page
 inline constexpr int kSection = 2;        // pages that the arithmetic takes together
 inline constexpr int kMostWidth = 256;    // of a head
 inline constexpr int kMostHeads = 8;      // of them that are worked on together
-inline constexpr int kBlock = 256;        // threads of a block of attention on matrix units
+inline constexpr int kBlock = 256;        // threads of a block of attention_prefill and of attention on matrix units
 
 HR_DEVICE int page_of(const Places& places, int token, int number) {
     return places.pages[static_cast<std::int64_t>(places.tables[token]) * places.pages_stride + number];

@@ -24,6 +24,7 @@ constexpr Limit usual = {"", "", 0, "registers are what a thread has"};
 constexpr Limit limits[] = {
     {"headroom_product_rows", "gfx", 96, "small arrays with a variable index"},
     {"headroom_product_row_", "sm_120", 16, "blocks of 1,024 threads leave 64 registers, which are a few too few there for Q6_K"},
+    {"headroom_attention_", "sm_8", 32, "as many threads as leave 128 registers, which are a few too few there"},
     {"headroom_product_tiles_", "sm_", 64, "two blocks to a multiprocessor leave 128 registers, which are a few too few on some architectures"},
     {"headroom_experts_tiles_", "sm_", 64, "the same"},
     {"headroom_product_tiles_", "gfx", 64, "a few values of the staging, kept while tiles are multiplied"},

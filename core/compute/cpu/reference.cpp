@@ -203,8 +203,8 @@ float dot_16(const float* q, const std::uint16_t* k, std::int64_t n) noexcept {
 
 // Maximum, sum and output of some positions, together with those of positions behind them.
 struct AttentionSums {
-    float largest, sum;
-    std::vector<float> out;
+    float largest = 0, sum = 0;
+    std::vector<float> out = {};
 
     void add(const AttentionSums& more) {
         if (out.empty()) {

@@ -21,15 +21,16 @@ unsigned shared_bytes(unsigned block_threads, int slots, int at_once, int width)
     return static_cast<unsigned>(warps * (slots * kSlotBytes + at_once * (32 + 2) * 4) + (at_once + 1) * width * 4);
 }
 
-// Two pages at once where there are two and room for them. Else few tiles where a multiprocessor has two blocks, or all there are.
-Block block_for(unsigned shared_limit, int at_once, int width, bool one_page, bool one_block) {
+// Two pages at once where there are two, and a multiprocessor for each block. Else few tiles where a multiprocessor has two blocks, of which one
+// computes while the other waits, or all there are.
+Block block_for(unsigned shared_limit, int at_once, int width, bool two_pages, bool one_block) {
     constexpr unsigned reserved = 1024, own = 576;  // by the driver for each block, and for the kernel's own variables
     const auto fits = [&](unsigned block_threads, unsigned blocks, int slots) {
         return blocks * (shared_bytes(block_threads, slots, at_once, width) + own + reserved) <= shared_limit + reserved;
     };
     const auto block = [&](unsigned block_threads, int slots) { return Block{block_threads, slots, shared_bytes(block_threads, slots, at_once, width)}; };
     constexpr unsigned most = kMostAttentionThreads;
-    if (!one_page && fits(most, 1, 3)) return block(most, 3);
+    if (two_pages && fits(most, 1, 3)) return block(most, 3);
     if (!one_block && fits(threads, 2, 3)) return block(threads, 3);
     return block(threads, fits(threads, 1, 4) ? 4 : fits(threads, 1, 3) ? 3 : 1);
 }
@@ -85,13 +86,13 @@ Result<Division> divide(Queue queue, const char* kernel, const AttentionArgument
     for (int more = 2; more <= group && blocks * parts < queue.kernels.device().multiprocessors; ++more) {
         if (group % more == 0 && blocks * more <= queue.kernels.device().multiprocessors) parts = more;
     }
+    const bool one_block = blocks * parts <= queue.kernels.device().multiprocessors;  // to each
     const int heads = group / parts;
     const int at_once = heads == 1 ? 1 : heads == 2 ? 2 : heads <= 4 ? 4 : 8;
     return Division{.grid = {static_cast<unsigned>(arguments.pool.kv_heads * parts), static_cast<unsigned>(sections),
                              static_cast<unsigned>(arguments.tokens)},
                     .at_once = at_once,
-                    .block = block_for(queue.kernels.shared_limit(), at_once, arguments.pool.head_dim, pages == 1,
-                                       blocks * parts <= queue.kernels.device().multiprocessors),
+                    .block = block_for(queue.kernels.shared_limit(), at_once, arguments.pool.head_dim, pages > 1 && one_block, one_block),
                     .parts = parts,
                     .heads = heads};
 }
