@@ -49,7 +49,7 @@ HR_DEVICE void attention_rows(const AttentionArguments& a, const HeadArguments* 
 }
 
 // By the number of query heads that a block works on at once: each is compiled for its own needs.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#if defined(HR_HIP) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800)
 inline constexpr int kThreads = 256;  // there is no shared memory for more
 #else
 inline constexpr int kThreads = kernels::kMostAttentionThreads;

@@ -164,49 +164,97 @@ HWY_INLINE void score_keys(const Query* queries, const float* k, std::int64_t he
 }
 #endif
 
-// What the strips of a page come to for a query, each by itself: 0 where nothing is to be seen.
+// Eight vectors, the lanes of each folded as in fold_lanes, with additions or another operation: the results in order in the first eight lanes.
+#if HWY_TARGET == HWY_AVX3_DL
+template <class Operation>
+HWY_INLINE VF fold_eight(const VF (&v)[kStrips], Operation operation) {
+    const auto halves = [&](int a, int b) {
+        return operation(_mm512_shuffle_f32x4(v[a].raw, v[b].raw, 0x44), _mm512_shuffle_f32x4(v[a].raw, v[b].raw, 0xee));
+    };
+    const auto quarters = [&](__m512 a, __m512 b) { return operation(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd)); };
+    const __m512d first = _mm512_castps_pd(quarters(halves(0, 1), halves(2, 3)));
+    const __m512d second = _mm512_castps_pd(quarters(halves(4, 5), halves(6, 7)));
+    const __m512 pairs = operation(_mm512_castpd_ps(_mm512_unpacklo_pd(first, second)), _mm512_castpd_ps(_mm512_unpackhi_pd(first, second)));
+    const __m512 folded = operation(_mm512_shuffle_ps(pairs, pairs, 0x88), _mm512_shuffle_ps(pairs, pairs, 0xdd));
+    return VF{_mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 0, 4, 8, 12, 1, 5, 9, 13), folded)};
+}
+struct Additions {
+    HWY_INLINE __m512 operator()(__m512 a, __m512 b) const { return _mm512_add_ps(a, b); }
+};
+struct Maxima {
+    HWY_INLINE __m512 operator()(__m512 a, __m512 b) const { return _mm512_max_ps(a, b); }
+};
+#else
+template <class Operation>
+HWY_INLINE VF fold_eight(const VF (&v)[kStrips], Operation operation) {
+    const auto halves = [&](int a, int b) {
+        return operation(_mm256_permute2f128_ps(v[a].raw, v[b].raw, 0x20), _mm256_permute2f128_ps(v[a].raw, v[b].raw, 0x31));
+    };
+    const auto pairs = [&](__m256 a, __m256 b) {
+        const __m256d c = _mm256_castps_pd(a), d = _mm256_castps_pd(b);
+        return operation(_mm256_castpd_ps(_mm256_unpacklo_pd(c, d)), _mm256_castpd_ps(_mm256_unpackhi_pd(c, d)));
+    };
+    const __m256 first = pairs(halves(0, 4), halves(1, 5)), second = pairs(halves(2, 6), halves(3, 7));
+    return VF{operation(_mm256_shuffle_ps(first, second, 0x88), _mm256_shuffle_ps(first, second, 0xdd))};
+}
+struct Additions {
+    HWY_INLINE __m256 operator()(__m256 a, __m256 b) const { return _mm256_add_ps(a, b); }
+};
+struct Maxima {
+    HWY_INLINE __m256 operator()(__m256 a, __m256 b) const { return _mm256_max_ps(a, b); }
+};
+#endif
+
+// What the strips of a page come to for a query.
 struct Strips {
     float largest;           // of the page
     float sum;               // of the page
-    float factors[kStrips];  // of each strip's sums in those of the page
+    float factors[kStrips];  // of each strip's sums in those of the page; 0 where nothing is to be seen
 };
 
 // Scores become weights: scaled, less their strip's maximum, exp; outside [begin, end) they are 0.
 HWY_INLINE void weigh(float* scores, std::int64_t begin, std::int64_t end, float scale, Strips& strips) {
     const DF d;
-    const std::int64_t first = begin / kStripPositions * kStripPositions, last = (end + kStripPositions - 1) / kStripPositions * kStripPositions;
+    const std::int64_t first = begin / kStripPositions, last = (end + kStripPositions - 1) / kStripPositions;
     const float nothing = -std::numeric_limits<float>::infinity();
-    std::fill(scores + first, scores + begin, nothing);
-    std::fill(scores + end, scores + last, nothing);
+    std::fill(scores + first * kStripPositions, scores + begin, nothing);
+    std::fill(scores + end, scores + last * kStripPositions, nothing);
     const VF scales = hn::Set(d, scale);
-    alignas(kCacheLine) float largest[16];
-    alignas(kCacheLine) float factors[16];
-    float sums[kStrips];
-    std::fill(std::begin(largest), std::end(largest), nothing);
-    for (std::int64_t i = first; i < last; i += kStripPositions) {
-        VF scaled[kSum32];
+    VF most[kStrips], sums[kStrips];
+    for (int strip = 0; strip < kStrips; ++strip) {
+        most[strip] = hn::Set(d, nothing);
+        sums[strip] = hn::Zero(d);
+    }
+    for (std::int64_t strip = first; strip < last; ++strip) {
         HEADROOM_UNROLL
-        for (int j = 0; j < kSum32; ++j) scaled[j] = hn::Mul(load(scores + i + j * kLanes), scales);
-        VF most = scaled[0];
-        HEADROOM_UNROLL
-        for (int j = 1; j < kSum32; ++j) most = hn::Max(most, scaled[j]);
-        most = hn::MaxOfLanes(d, most);
+        for (int j = 0; j < kSum32; ++j) {
+            float* at = scores + strip * kStripPositions + j * kLanes;
+            const VF scaled = hn::Mul(load(at), scales);
+            store(scaled, at);
+            most[strip] = hn::Max(most[strip], scaled);
+        }
+    }
+    const VF largest_lanes = fold_eight(most, Maxima());
+    alignas(kCacheLine) float largest[kLanes], factors[kLanes], strip_sums[kLanes];
+    store(largest_lanes, largest);
+    for (std::int64_t strip = first; strip < last; ++strip) {
+        const VF maximum = hn::Set(d, largest[strip]);
         VF e[kSum32];
         HEADROOM_UNROLL
         for (int j = 0; j < kSum32; ++j) {
-            e[j] = exp_lanes(hn::Sub(scaled[j], most));
-            store(e[j], scores + i + j * kLanes);
+            float* at = scores + strip * kStripPositions + j * kLanes;
+            e[j] = exp_lanes(hn::Sub(load(at), maximum));
+            store(e[j], at);
         }
-        largest[i / kStripPositions] = hn::GetLane(most);
-        sums[i / kStripPositions] = fold(e);
+        sums[strip] = fold_vectors(e);
     }
-    VF all = load(largest);
-    if constexpr (kLanes == 8) all = hn::Max(all, load(largest + 8));
-    const VF most = hn::MaxOfLanes(d, all);
-    store(exp_lanes(hn::Sub(load(largest), most)), factors);
-    strips.largest = hn::GetLane(most);
-    strips.sum = 0;
-    for (std::int64_t i = first / kStripPositions; i < last / kStripPositions; ++i) strips.sum = fma(sums[i], factors[i], strips.sum);
+    store(fold_eight(sums, Additions()), strip_sums);
+    const VF page_largest = hn::MaxOfLanes(d, largest_lanes);
+    store(exp_lanes(hn::Sub(largest_lanes, page_largest)), factors);
+    VF sum = hn::Zero(d);  // in every lane
+    for (std::int64_t strip = first; strip < last; ++strip) sum = hn::MulAdd(hn::Set(d, strip_sums[strip]), hn::Set(d, factors[strip]), sum);
+    strips.largest = hn::GetLane(page_largest);
+    strips.sum = hn::GetLane(sum);
     std::copy_n(factors, kStrips, strips.factors);
 }
 
@@ -239,7 +287,7 @@ HWY_INLINE VF rescaled(const Rescale& r, const float* earlier, VF more) {
 
 // What the values of a page are entered into, of a query.
 struct PageSums {
-    float* out;  // the section's
+    float* out;  // the section's so far
     Rescale rescale;
     Strips strips;
 };
@@ -330,7 +378,7 @@ void score_page(const QueryBlock& block, int low, int high, const std::uint16_t*
 
 void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& block) {
     alignas(kCacheLine) float weights[kQueryBlock * kPagePositions];
-    alignas(kCacheLine) float section_out[kQueryBlock * kMostHeadDim];
+    alignas(kCacheLine) float earlier[kQueryBlock * kMostHeadDim];  // the outputs of the sections before, [queries, head_dim_v]
     Running total[kQueryBlock], section[kQueryBlock];
     const auto first_of = [&](const Query& q) { return shape.window > 0 ? std::max<std::int64_t>(0, q.position - shape.window + 1) : 0; };
     const std::int64_t first_page = first_of(block.queries[0]) / kPagePositions;
@@ -356,7 +404,7 @@ void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& blo
             std::fill(weights + q * kPagePositions + begin[low], weights + q * kPagePositions + begin[q], 0.0F);
             std::fill(weights + q * kPagePositions + end[q], weights + q * kPagePositions + end[high - 1], 0.0F);
             sums[q].rescale = section[q].add(sums[q].strips.largest, sums[q].strips.sum);
-            sums[q].out = section_out + q * kv.head_dim_v;
+            sums[q].out = block.queries[q].out;
         }
         in_groups(low, high, [&](int q, auto group) {
             constexpr int kQ = decltype(group)::value;
@@ -364,11 +412,15 @@ void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& blo
         });
         if ((page + 1) % kSectionPages != 0 && page != last_page) continue;
         for (int q = 0; q < block.count; ++q) {
-            if (!section[q].begun) continue;
-            const Rescale rescale = total[q].add(section[q].largest, section[q].sum);
-            const float* more = section_out + q * kv.head_dim_v;
+            float* before = earlier + q * kv.head_dim_v;
             float* out = block.queries[q].out;
-            for (std::int64_t i = 0; i < kv.head_dim_v; i += kLanes) store(rescaled(rescale, out + i, load(more + i)), out + i);
+            if (!section[q].begun) {
+                if (page == last_page) std::copy_n(before, kv.head_dim_v, out);  // the query sees no page of this section
+                continue;
+            }
+            const Rescale rescale = total[q].add(section[q].largest, section[q].sum);
+            float* to = page == last_page ? out : before;
+            for (std::int64_t i = 0; i < kv.head_dim_v; i += kLanes) store(rescaled(rescale, before + i, load(out + i)), to + i);
             section[q].begun = false;
         }
     }
