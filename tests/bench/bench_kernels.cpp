@@ -419,7 +419,7 @@ int main(int argc, char** argv) {
         attention(bench, "30b", 32, 4, position, 1);
         attention(bench, "8b", 32, 8, position, 1);
     }
-    for (const std::int32_t position : {200, 300}) layers(bench, position);
+    for (const std::int32_t position : {200, 300, 16400}) layers(bench, position);
     attention(bench, "30b", 32, 4, 300, 8);
     attention(bench, "8b", 32, 8, 300, 8);
     products(bench, "30b logits", {{q6_k, 151936}}, 2048, 1, false, true);
