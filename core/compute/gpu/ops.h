@@ -21,6 +21,9 @@ struct Queue {
 [[nodiscard]] Result<> embed_rows(Queue queue, const EmbedArguments& arguments);
 [[nodiscard]] Result<> norm_rows(Queue queue, const NormArguments& arguments);
 [[nodiscard]] Result<> swiglu_rows(Queue queue, const SwigluArguments& arguments);
+// Copies words of four bytes by a kernel (norm_rows, which leaves their bits alone): for what a step needs from pinned memory (`from`: as the
+// device sees it). The engines that copy to a device may be busy with gigabytes of weights, and serve whoever came first.
+[[nodiscard]] Result<> copy_words(Queue queue, gpu::DevicePointer to, const void* from, std::uint64_t bytes);
 
 // products.cpp
 [[nodiscard]] Result<> product_row(Queue queue, const ProductArguments& arguments);

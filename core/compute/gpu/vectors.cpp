@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "core/compute/gpu/ops.h"
 
@@ -47,6 +48,15 @@ Result<> swiglu_rows(Queue queue, const SwigluArguments& arguments) {
     if (arguments.rows <= 0) return {};
     HR_CHECK(check_groups("swiglu_rows", arguments.n, arguments.groups_256, arguments.groups_32));
     return queue.kernels.launch(Kernel::swiglu_rows, share_blocks(arguments.rows, arguments.n), {share_threads}, 0, queue.stream, arguments);
+}
+
+Result<> copy_words(Queue queue, gpu::DevicePointer to, const void* from, std::uint64_t bytes) {
+    const std::uint64_t words = bytes / sizeof(float);
+    if (bytes % sizeof(float) != 0 || words > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
+        return fail(ErrorKind::invalid_argument, "copy_words: {} bytes are not a number of words that one kernel can copy", bytes);
+    }
+    if (words == 0) return {};
+    return norm_rows(queue, {.x = static_cast<const float*>(from), .count = 1, .n = static_cast<std::int32_t>(words), .out = reinterpret_cast<float*>(to)});
 }
 
 }  // namespace headroom::kernels

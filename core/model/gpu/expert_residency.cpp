@@ -53,7 +53,7 @@ Result<std::unique_ptr<ExpertResidency>> ExpertResidency::create(const Environme
         if (made->store_->map(coming.shelves, error) < coming.shelves.size()) return std::unexpected(std::move(*error));
         for (const auto& [block, slot] : coming.blocks) made->store_->place(block, slot);
     } else {
-        HR_TRY(made->store_, residency::BlockStore::plain(environment.driver, bytes, named));
+        HR_TRY(made->store_, residency::BlockStore::plain(made->driver_, bytes, named));
     }
     // In the order of the file: it may still have to be read from a disk.
     for (std::size_t layer = 0; layer + 1 < made->first_block_.size(); ++layer) {
@@ -69,7 +69,7 @@ Result<std::unique_ptr<ExpertResidency>> ExpertResidency::create(const Environme
     }
     HR_CHECK(uploader.finish());
     HR_CHECK(made->write_table());
-    HR_CHECK(environment.driver.synchronize_stream(environment.steps));
+    HR_CHECK(made->driver_.synchronize_stream(environment.steps));
     made->renew_snapshot();
     made->count();
     return made;
@@ -136,7 +136,7 @@ Result<> ExpertResidency::write_table() {
         const auto& bytes = source_[block].bytes;
         entries[block] = {at, at + bytes[0], at + bytes[0] + bytes[1]};
     }
-    HR_CHECK(driver_.copy_to_device(table_.address(), image.memory.as<>(), image.memory.bytes(), environment_.steps));
+    HR_CHECK(kernels::copy_words({environment_.kernels, environment_.steps}, table_.address(), image.memory.on_device(), image.memory.bytes()));
     next_table_ = (next_table_ + 1) % tables_.size();
     image.used = true;
     // Without its event the image could be overwritten too early: wait instead.

@@ -37,7 +37,7 @@ public:
         bool all = false;
     };
     struct Environment {
-        gpu::Driver& driver;
+        kernels::Kernels& kernels;
         residency::StepGate& gate;
         gpu::StreamHandle steps;             // the stream of the steps
         const Transformer& transformer;
@@ -92,7 +92,7 @@ private:
         residency::Copier::Mark copied;
     };
 
-    explicit ExpertResidency(const Environment& environment) : environment_(environment), driver_(environment.driver), copier_(environment.copier) {}
+    explicit ExpertResidency(const Environment& environment) : environment_(environment), driver_(environment.kernels.driver()), copier_(environment.copier) {}
     [[nodiscard]] Result<> make_streams();
     [[nodiscard]] std::vector<residency::Block> missing_hottest_first() const;
     // Takes up what was chosen since the last look.

@@ -125,7 +125,7 @@ Result<> PartRunner::create_experts(const Environment& environment, std::int64_t
     }
     if (used == 0) return {};
     const std::uint64_t room = begin_ == 0 ? environment.budget - std::min(environment.budget, bytes()) : 0;
-    HR_TRY(experts_, ExpertResidency::create({.driver = driver_, .gate = gate_, .steps = stream_.get(), .transformer = transformer_, .part = part_,
+    HR_TRY(experts_, ExpertResidency::create({.kernels = kernels_, .gate = gate_, .steps = stream_.get(), .transformer = transformer_, .part = part_,
                                               .copier = copier_, .changed = [this] { count(); }, .pool = segments_.get(),
                                               .verdict = environment.verdict},
                                              room, uploader));
@@ -214,7 +214,7 @@ Result<> PartRunner::send(const PartBatch& batch, const Step& step, std::span<co
         std::ranges::copy(batch.pages[s], host.memory.as<std::int32_t>(layout.pages) + static_cast<std::int64_t>(s) * pages_stride_);
     }
     const std::uint64_t skipped = with_ids ? 0 : layout.positions;
-    HR_CHECK(driver_.copy_to_device(block_.address() + skipped, host.memory.as<std::byte>(skipped), layout.bytes - skipped, stream_.get()));
+    HR_CHECK(kernels::copy_words(queue(), block_.address() + skipped, host.memory.on_device(skipped), layout.bytes - skipped));
     HR_CHECK(driver_.record_event(host.copied.get(), stream_.get()));
     host.used = true;
     return {};
