@@ -1,9 +1,10 @@
 // Measures on a real card how a loaded model gives VRAM back and takes it again while it speaks (docs/elastic.md).
-//   bench_elastic MODEL.gguf [give] [words] [curve]       parts; all where none is named
+//   bench_elastic MODEL.gguf [PART]…       parts; all where none is named
 //     give    20 times: 8 GiB back and again, while tokens are decoded: times, rates, and the longest step meanwhile
 //     words   2,000 greedy tokens with 20 changes, against the same without
 //     curve   decode speed with 100, 90, 75, 50, 25, 10 and 0 % of the experts on the card: of greedy words (which go round in circles with
 //             random weights, so that few experts are used) and of random ones
+//     static  the same of random words with experts that stay where they are placed: all of the last layers, none of the first ones
 //     park    everything given back in the middle of an answer, the context too, and taken again
 
 #include <algorithm>
@@ -127,6 +128,7 @@ struct Bench {
     gpu::MemoryCounter* counter;
     model::GpuRunner& runner;
     std::uint64_t full;
+    std::uint64_t free_at_start = 0;  // on the card, before this process had anything there
 
     std::uint64_t free_now() { return counter != nullptr ? must(counter->read()).free : 0; }
     void tell(const char* what, const residency::ResizeReport& report) {
@@ -230,7 +232,8 @@ struct Bench {
         const auto parked = must(runner.resize(0, 0));
         tell("parked", parked);
         const auto reading = counter != nullptr ? must(counter->read()) : gpu::MemoryReading{};
-        std::printf("  free by the driver's counter: %.2f GiB more; this process holds %s there\n", gib(reading.free) - gib(free_before),
+        std::printf("  free by the driver's counter: %.2f GiB more, %.1f MiB less than before this process began; it holds %s there\n",
+                    gib(reading.free) - gib(free_before), (static_cast<double>(free_at_start) - static_cast<double>(reading.free)) / static_cast<double>(MiB),
                     reading.own ? fmt::format("{:.1f} MiB", static_cast<double>(*reading.own) / static_cast<double>(MiB)).c_str() : "nothing that the driver names");
         const auto calm = Clock::now();
         speaker.wait_for(20);
@@ -244,6 +247,29 @@ struct Bench {
         runner.settle();
     }
 
+    // Decode speed with what lies on the card now.
+    void tell_speed(int percent) {
+        const auto start = Clock::now();
+        (void)answer(64, [](auto) {});
+        const double cold = 64 / ms_between(start, Clock::now()) * 1000;
+        // What is hot takes its place.
+        for (const auto begin = Clock::now(); ms_between(begin, Clock::now()) < 2000;) (void)random_speed(256);
+        const auto usage = runner.usage(0);
+        std::vector<double> steps;
+        auto last = Clock::now();
+        (void)answer(256, [&](std::size_t n) {
+            const auto now = Clock::now();
+            if (n > 8) steps.push_back(ms_between(last, now));
+            last = now;
+        });
+        double sum = 0;
+        for (const double step : steps) sum += step;
+        const double random_words = random_speed(256);
+        std::printf("%3d %%: random words %6.1f tok/s, greedy %6.1f (first words %.1f), %lld of %lld experts, %.2f GiB held, hit rate %.3f, longest step %.1f ms\n",
+                    percent, random_words, static_cast<double>(steps.size()) / sum * 1000, cold, static_cast<long long>(usage.blocks_resident),
+                    static_cast<long long>(usage.blocks_total), gib(usage.held_bytes()), usage.hit_rate, quantile(steps, 1));
+    }
+
     void curve() {
         std::uint64_t experts = 0, base = 0;
         {
@@ -253,29 +279,24 @@ struct Bench {
         }
         for (const int percent : {100, 90, 75, 50, 25, 10, 0}) {
             (void)must(runner.resize(0, base + experts * static_cast<std::uint64_t>(percent) / 100));
-            const auto start = Clock::now();
-            (void)answer(64, [](auto) {});
-            const double cold = 64 / ms_between(start, Clock::now()) * 1000;
-            // What is hot takes its place.
-            for (const auto begin = Clock::now(); ms_between(begin, Clock::now()) < 2000;) (void)random_speed(256);
-            const auto usage = runner.usage(0);
-            std::vector<double> steps;
-            auto last = Clock::now();
-            (void)answer(256, [&](std::size_t n) {
-                const auto now = Clock::now();
-                if (n > 8) steps.push_back(ms_between(last, now));
-                last = now;
-            });
-            double sum = 0;
-            for (const double step : steps) sum += step;
-            const double random_words = random_speed(256);
-            std::printf("%3d %%: random words %6.1f tok/s, greedy %6.1f (first words %.1f), %lld of %lld experts, %.2f GiB held, hit rate %.3f, longest step %.1f ms\n", percent,
-                        random_words, static_cast<double>(steps.size()) / sum * 1000, cold, static_cast<long long>(usage.blocks_resident),
-                        static_cast<long long>(usage.blocks_total), gib(usage.held_bytes()), usage.hit_rate, quantile(steps, 1));
+            tell_speed(percent);
         }
         (void)must(runner.resize(0, full));
     }
 };
+
+// The same model placed once and for all, the experts of whole layers together, as many as `percent` of all.
+void static_split(const model::Transformer& transformer, ThreadPool& pool, model::GpuTarget target, int percent) {
+    target.verdict.reset();
+    const std::uint64_t enough = target.device.total_bytes;
+    model::Placement placement = model::plan_placement(transformer, std::span(&enough, 1), kContext);
+    std::int64_t left = placement.experts_total * percent / 100;
+    std::vector<std::int64_t>& experts = placement.parts.front().experts;
+    for (auto layer = experts.rbegin(); layer != experts.rend(); ++layer) left -= *layer = left >= *layer ? *layer : 0;
+    auto runner = must(model::GpuRunner::create({.transformer = transformer, .pool = pool, .targets = std::span(&target, 1), .context = kContext,
+                                                 .placement = placement}));
+    Bench{.driver = *target.driver, .counter = nullptr, .runner = *runner, .full = 0}.tell_speed(percent);
+}
 
 }  // namespace
 
@@ -293,6 +314,8 @@ int main(int argc, char** argv) {
     auto transformer = must(model::bind_transformer(file));
     auto driver = must(gpu::Driver::load(gpu::Backend::cuda, {}));
     const gpu::DeviceInfo& device = driver->devices()[0];
+    const std::unique_ptr<gpu::MemoryCounter> counter = gpu::MemoryCounter::open(device, {});
+    const std::uint64_t free_at_start = counter ? must(counter->read()).free : 0;
     const auto granularity = must(driver->granularity(device.index));
     vmm::Verdict verdict;
     verdict.kind = vmm::VerdictKind::on;
@@ -306,10 +329,14 @@ int main(int argc, char** argv) {
     std::printf("placed in %.2f s", ms_between(start, Clock::now()) / 1000);
     runner->settle();
     std::printf(", registered after %.2f s; %.2f GiB held\n", ms_between(start, Clock::now()) / 1000, gib(runner->usage(0).held_bytes()));
-    const std::unique_ptr<gpu::MemoryCounter> counter = gpu::MemoryCounter::open(device, {});
-    Bench bench{.driver = *driver, .counter = counter.get(), .runner = *runner, .full = runner->usage(0).held_bytes()};
+    Bench bench{.driver = *driver, .counter = counter.get(), .runner = *runner, .full = runner->usage(0).held_bytes(),
+                .free_at_start = free_at_start};
     if (wanted("give")) bench.give();
     if (wanted("words")) bench.words();
     if (wanted("park")) bench.park();
     if (wanted("curve")) bench.curve();
+    runner.reset();
+    for (const int percent : {100, 75, 50, 25}) {
+        if (wanted("static")) static_split(transformer, pool, target, percent);
+    }
 }

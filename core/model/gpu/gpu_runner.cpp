@@ -88,7 +88,7 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
         target.usage.budget_bytes = budgets[i];
     }
     movable_ = targets_.size() == 1 && targets_[0].described.verdict && targets_[0].described.verdict->kind == vmm::VerdictKind::on;
-    placement_ = plan_placement(transformer_, budgets, context_, elastic_sizes());
+    placement_ = options.placement ? *options.placement : plan_placement(transformer_, budgets, context_, elastic_sizes());
     if (placement_.parts.empty()) {
         return fail(ErrorKind::out_of_memory, "Not one layer of the model fits into the {} of VRAM it may use: it runs on the processor",
                     format_bytes(std::ranges::max(budgets)));

@@ -44,6 +44,7 @@ public:
         std::int64_t context = 0;          // positions of a session
         UploadProgress progress{};         // bytes that have reached a device
         std::stop_token stop{};
+        std::optional<Placement> placement{};  // what goes where, instead of plan_placement's answer: to compare with
     };
     // Places the model by what is free on the devices now, and copies it there. Where memory runs out on the way (another program took
     // some), it begins again with less. A runner without parts (placement().parts is empty) is never made: that is out_of_memory, with a
