@@ -160,6 +160,23 @@ private slots:
         QCOMPARE(result.error().message, std::string("norm_rows: rows of 288 elements cannot be quantized in groups of 256"));
     }
 
+    // Words are copied bit by bit, whatever they would be as floats, and not one more.
+    void wordsAreCopied() {
+        auto& device = KernelDevice::chosen();
+        for (const int count : {1, 3, 64, 250, 256, 5000}) {
+            std::vector<std::uint32_t> words(static_cast<std::size_t>(count));
+            for (std::size_t i = 0; i < words.size(); ++i) words[i] = i % 3 == 0 ? 0x7fa00000U + static_cast<std::uint32_t>(i) : static_cast<std::uint32_t>(i);
+            const Array<std::uint32_t> from(device, words), to(device, std::vector<std::uint32_t>(words.size() + 1, 7));
+            REQUIRE(kernels::copy_words(device.queue(), reinterpret_cast<gpu::DevicePointer>(to.data()), from.data(), words.size() * sizeof(std::uint32_t)));
+            auto seen = to.read();
+            QCOMPARE(seen.back(), 7U);
+            seen.pop_back();
+            QVERIFY(seen == words);
+        }
+        const Array<float> x(device, 4);
+        QVERIFY(!kernels::copy_words(device.queue(), reinterpret_cast<gpu::DevicePointer>(x.data()), x.data(), 6));
+    }
+
     void swigluIsTheCpus() {
         auto& device = KernelDevice::chosen();
         Random random(3);

@@ -56,7 +56,12 @@ Result<> copy_words(Queue queue, gpu::DevicePointer to, const void* from, std::u
         return fail(ErrorKind::invalid_argument, "copy_words: {} bytes are not a number of words that one kernel can copy", bytes);
     }
     if (words == 0) return {};
-    return norm_rows(queue, {.x = static_cast<const float*>(from), .count = 1, .n = static_cast<std::int32_t>(words), .out = reinterpret_cast<float*>(to)});
+    NormArguments arguments{};
+    arguments.x = static_cast<const float*>(from);
+    arguments.count = 1;
+    arguments.n = static_cast<std::int32_t>(words);
+    arguments.out = reinterpret_cast<float*>(to);
+    return norm_rows(queue, arguments);
 }
 
 }  // namespace headroom::kernels

@@ -6,8 +6,8 @@
 namespace headroom::model {
 namespace {
 
-constexpr std::int64_t kThreadPiece = 256 << 10;  // of a piece, to one thread
-constexpr std::uint64_t kAlignment = 64;          // of copies within a slot
+constexpr std::uint64_t kUnit = 256 << 10;   // of a piece, to one thread
+constexpr std::uint64_t kAlignment = 64;     // of pieces within a slot
 
 }  // namespace
 
@@ -17,7 +17,7 @@ Result<Uploader> Uploader::create(gpu::Driver& driver, ThreadPool& pool, UploadP
     uploader.stop_ = std::move(stop);
     HR_TRY(uploader.stream_, gpu::make_stream(driver));
     for (Slot& slot : uploader.slots_) {
-        HR_TRY(slot.memory, gpu::PinnedBuffer::create(driver, kPiece));
+        HR_TRY(slot.memory, gpu::PinnedBuffer::create(driver, kBuffer));
         HR_TRY(slot.copied, gpu::make_event(driver));
     }
     return uploader;
@@ -30,38 +30,55 @@ Uploader::~Uploader() {
 Result<> Uploader::copy(gpu::DevicePointer to, const void* from, std::uint64_t bytes) {
     const auto* source = static_cast<const std::byte*>(from);
     while (bytes > 0) {
-        Slot& slot = slots_[next_];
-        if (filled_ == 0) {
-            if (stop_.stop_requested()) return fail(ErrorKind::cancelled, "Loading was cancelled");
-            if (slot.used) HR_CHECK(driver_->synchronize_event(slot.copied.get()));
-        }
-        const std::uint64_t count = std::min(bytes, kPiece - filled_);
-        std::byte* target = slot.memory.as<std::byte>(filled_);
-        pool_->parallel_for(static_cast<std::int64_t>(count), kThreadPiece, [&](std::int64_t begin, std::int64_t end, int) {
-            std::memcpy(target + begin, source + begin, static_cast<std::size_t>(end - begin));
-        });
-        HR_CHECK(driver_->copy_to_device(to, target, count, stream_.get()));
-        filled_ = std::min(kPiece, (filled_ + count + kAlignment - 1) / kAlignment * kAlignment);
+        const std::uint64_t count = std::min({bytes, kUnit, kBuffer - filled_});
+        pieces_.push_back({.to = to, .from = source, .bytes = count, .at = filled_});
+        filled_ = std::min(kBuffer, (filled_ + count + kAlignment - 1) / kAlignment * kAlignment);
         to += count;
         source += count;
         bytes -= count;
-        done_ += count;
-        if (filled_ == kPiece) {
-            HR_CHECK(driver_->record_event(slot.copied.get(), stream_.get()));
-            slot.used = true;
-            filled_ = 0;
-            next_ = (next_ + 1) % slots_.size();
-            if (progress_) progress_(done_);
-        }
+        if (filled_ == kBuffer) HR_CHECK(send());
     }
     return {};
 }
 
+Result<> Uploader::send() {
+    auto sent = send_gathered();
+    if (!sent) (void)driver_->synchronize_stream(stream_.get());  // whoever fails gives up the memory that copies are on their way to
+    return sent;
+}
+
+Result<> Uploader::send_gathered() {
+    if (stop_.stop_requested()) return fail(ErrorKind::cancelled, "Loading was cancelled");
+    Slot& slot = slots_[next_];
+    if (slot.used) HR_CHECK(driver_->synchronize_event(slot.copied.get()));
+    std::byte* memory = slot.memory.as<std::byte>();
+    pool_->parallel_for(static_cast<std::int64_t>(pieces_.size()), 1, [&](std::int64_t begin, std::int64_t end, int) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+            std::memcpy(memory + pieces_[i].at, pieces_[i].from, pieces_[i].bytes);
+        }
+    });
+    std::vector<gpu::Driver::HostPiece> copies;
+    for (const Piece& piece : pieces_) {
+        done_ += piece.bytes;
+        const bool continues = !copies.empty() && copies.back().to + copies.back().bytes == piece.to &&
+                               static_cast<const std::byte*>(copies.back().from) + copies.back().bytes == memory + piece.at;
+        if (continues) copies.back().bytes += piece.bytes;
+        else copies.push_back({.to = piece.to, .from = memory + piece.at, .bytes = piece.bytes});
+    }
+    pieces_.clear();
+    filled_ = 0;
+    HR_CHECK(driver_->copy_all_to_device(copies, stream_.get()));
+    HR_CHECK(driver_->record_event(slot.copied.get(), stream_.get()));
+    slot.used = true;
+    next_ = (next_ + 1) % slots_.size();
+    if (progress_) progress_(done_);
+    return {};
+}
+
 Result<> Uploader::finish() {
+    if (!pieces_.empty()) HR_CHECK(send());
     HR_CHECK(driver_->synchronize_stream(stream_.get()));
     for (Slot& slot : slots_) slot.used = false;
-    filled_ = 0;
-    if (progress_) progress_(done_);
     return {};
 }
 
