@@ -138,12 +138,10 @@ void GpuRunner::grow(Part& part, std::uint64_t budget, ResizeReport& report, con
     if (!part.runner) return;
     if (movable_ && cpu_layers_ > 0) take_layers(part, budget, report, superseded);
     PartRunner& runner = *part.runner;
+    // Conversations may have brought back more than there is room for.
+    if (runner.bytes() > budget) return fit(part, budget, report);
     if (runner.experts() == nullptr || (movable_ && cpu_layers_ > 0)) return;
-    if (runner.bytes() < budget) {
-        runner.take_experts(budget - runner.bytes(), report, superseded);
-    } else if (runner.bytes() > budget) {
-        runner.give_experts(runner.bytes() - budget, report);
-    }
+    if (runner.bytes() < budget) runner.take_experts(budget - runner.bytes(), report, superseded);
 }
 
 void GpuRunner::release_unused(Part& part, bool compact, ResizeReport& report) {
