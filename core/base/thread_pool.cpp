@@ -48,19 +48,27 @@ void ThreadPool::wake(std::atomic<std::uint32_t>& value) noexcept {
     if (sleepers_.load(std::memory_order_seq_cst) != 0) wake_all(value);  // a system call: not for those who spin
 }
 
-void ThreadPool::run(FunctionRef<void(int)> task) {
+void ThreadPool::run(FunctionRef<void(int)> task) { section(task, true); }
+
+// What is sequentially consistent here: either a worker that ends sees that it is the last one, or the caller sees that it has ended.
+void ThreadPool::section(FunctionRef<void(int)> task, bool all) {
     const auto others = static_cast<std::uint32_t>(workers_.size());
     if (others == 0) {
         task(0);
         return;
     }
     task_ = &task;
-    running_.store(others, std::memory_order_relaxed);
-    generation_.fetch_add(1, std::memory_order_seq_cst);
+    finished_.store(0, std::memory_order_relaxed);
+    const std::uint32_t number = generation_.load(std::memory_order_relaxed) + 1;
+    section_.store(std::uint64_t{number} << 32, std::memory_order_release);
+    generation_.store(number, std::memory_order_seq_cst);
     wake(generation_);
     task(0);
-    std::uint32_t left = running_.load(std::memory_order_acquire);
-    while (left != 0) left = wait_change(running_, left);
+    const auto await = [this](std::uint32_t wanted) {
+        for (std::uint32_t finished = finished_.load(std::memory_order_seq_cst); finished != wanted;) finished = wait_change(finished_, finished);
+    };
+    if (all) await(others);
+    await(entered(section_.fetch_or(kClosed, std::memory_order_seq_cst)));
 }
 
 void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
@@ -72,22 +80,35 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
         return;
     }
     std::atomic<std::int64_t> next{0};
-    run([&](int thread) {
+    const auto pieces = [&](int thread) {
         while (true) {
             const std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
             if (begin >= count) return;
             body(begin, std::min(count, begin + grain), thread);
         }
-    });
+    };
+    section(pieces, false);
 }
 
 void ThreadPool::work(int thread) {
     std::uint32_t seen = 0;
     while (true) {
-        seen = wait_change(generation_, seen);
+        wait_change(generation_, seen);
         if (stop_.load(std::memory_order_relaxed)) return;
-        (*task_)(thread);
-        if (running_.fetch_sub(1, std::memory_order_seq_cst) == 1) wake(running_);
+        // Whoever comes late finds the section closed, or the next one open (which generation_ may not tell yet).
+        std::uint64_t section = section_.load(std::memory_order_acquire);
+        while (static_cast<std::uint32_t>(section >> 32) != seen) {
+            if ((section & kClosed) != 0) {
+                seen = static_cast<std::uint32_t>(section >> 32);
+                break;
+            }
+            if (!section_.compare_exchange_weak(section, section + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+            seen = static_cast<std::uint32_t>(section >> 32);
+            (*task_)(thread);
+            const std::uint32_t finished = finished_.fetch_add(1, std::memory_order_seq_cst) + 1;
+            const std::uint64_t now = section_.load(std::memory_order_seq_cst);
+            if (finished == workers_.size() || ((now & kClosed) != 0 && finished == entered(now))) wake(finished_);
+        }
     }
 }
 

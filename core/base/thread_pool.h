@@ -52,23 +52,30 @@ public:
     void set_patient(bool patient) noexcept { patient_.store(patient, std::memory_order_relaxed); }
 
     // Calls body(begin, end, thread) for pieces of [0, count), each of `grain` (the last one less), handed out as threads
-    // become free. Which thread gets which piece changes from run to run: results must not depend on it.
+    // become free. Which thread gets which piece changes from run to run: results must not depend on it. A thread that has no core (some
+    // other program's thread has it) or still sleeps when all pieces are handed out is not waited for.
     void parallel_for(std::int64_t count, std::int64_t grain, FunctionRef<void(std::int64_t begin, std::int64_t end, int thread)> body);
 
 private:
+    // A section; returns when all workers have taken part, or (all false) when those have ended that had begun when task(0) ended.
+    void section(FunctionRef<void(int thread)> task, bool all);
     void work(int thread);
     // Waits until value differs from `old`: spins first, then sleeps.
     std::uint32_t wait_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept;
     // Wakes those who sleep until value changes; call after changing it.
     void wake(std::atomic<std::uint32_t>& value) noexcept;
 
+    static constexpr std::uint64_t kClosed = std::uint64_t{1} << 31;
+    [[nodiscard]] static std::uint32_t entered(std::uint64_t section) noexcept { return static_cast<std::uint32_t>(section & (kClosed - 1)); }
+
     std::vector<std::thread> workers_;
-    alignas(64) std::atomic<std::uint32_t> generation_{0};  // counts sections
-    alignas(64) std::atomic<std::uint32_t> running_{0};     // workers that have not finished this section
+    alignas(64) std::atomic<std::uint32_t> generation_{0};     // counts sections: what workers wait for
+    alignas(64) std::atomic<std::uint64_t> section_{kClosed};  // generation << 32, whether no worker may begin any more, how many have begun
+    alignas(64) std::atomic<std::uint32_t> finished_{0};       // how many of these have ended
     alignas(64) std::atomic<std::uint32_t> sleepers_{0};         // threads that sleep or are about to
     alignas(64) std::atomic<bool> stop_{false};
     std::atomic<bool> patient_{false};
-    const FunctionRef<void(int)>* task_ = nullptr;          // written before generation_ moves on
+    const FunctionRef<void(int)>* task_ = nullptr;          // written before section_ is opened
 };
 
 }  // namespace headroom

@@ -44,7 +44,7 @@ Result<std::vector<float>> Model::embed(std::span<const TokenId> tokens, std::op
         };
         const TurnLock::Turn turn(state_->turns, stop);
         if (!turn) return fail(ErrorKind::cancelled, "The computation was cancelled");
-        if (!state_->embedder) state_->embedder = std::make_unique<model::CpuRunner>(state_->transformer, state_->pool);
+        if (!state_->embedder) state_->embedder = std::make_unique<model::CpuRunner>(state_->transformer, *state_->pool);
         if (!sequence) {
             HR_TRY(sequence, state_->embedder->create_sequence());
         }

@@ -73,7 +73,7 @@ std::shared_ptr<const text::TokenTrie> Model::token_trie() const {
     return state_->token_trie;
 }
 
-int Model::threads() const noexcept { return state_->pool.size(); }
+int Model::threads() const noexcept { return state_->pool->size(); }
 std::shared_ptr<Vram> Model::vram() const noexcept { return state_->vram; }
 
 Result<std::shared_ptr<Model>> Model::load(const LoadOptions& options, const ProgressCallback& progress, std::stop_token stop) try {
@@ -100,8 +100,7 @@ Result<std::shared_ptr<Model>> Model::load(const LoadOptions& options, const Pro
         info.warnings.push_back(fmt::format("The model needs about {} of memory, {} are available: it may be very slow",
                                             format_bytes(need.total()), format_bytes(need.available_ram)));
     }
-    auto state = std::make_unique<State>(std::move(file), std::move(transformer),
-                                         options.threads > 0 ? options.threads : physical_cores());
+    auto state = std::make_unique<State>(std::move(file), std::move(transformer));
     if (stop.stop_requested()) return cancelled();
     HR_TRY(state->tokenizer, text::Tokenizer::load(state->file));
     if (state->tokenizer->size() > state->transformer.vocabulary) {
@@ -116,7 +115,7 @@ Result<std::shared_ptr<Model>> Model::load(const LoadOptions& options, const Pro
     reporter.begin(LoadProgress::Stage::reading, kPrepared);
     HR_CHECK(state->use_devices(options, [&](std::uint64_t bytes) { reporter.read(bytes); }, stop));
     if (!state->runner) {
-        state->runner = std::make_unique<model::CpuRunner>(state->transformer, state->pool);
+        state->runner = std::make_unique<model::CpuRunner>(state->transformer, *state->pool);
         if (need.fits()) {  // else the pages would push each other out
             HR_CHECK(read_ahead(state->file, [&](std::uint64_t bytes) { reporter.read(bytes); }, stop));
         }

@@ -40,10 +40,14 @@ void attach(VramTarget& target, model::GpuRunner& runner, std::size_t device, co
 
 Result<> Model::State::use_devices(const LoadOptions& options, const std::function<void(std::uint64_t)>& copied, const std::stop_token& stop) {
     HR_TRY(ChosenDevices chosen, choose_devices(options, stop));
+    const auto make_pool = [&](bool beside_gpu) {
+        pool = std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : beside_gpu ? threads_beside_gpu() : physical_cores());
+    };
+    make_pool(!chosen.targets.empty());
     if (chosen.targets.empty()) return {};
     const std::span<const model::GpuTarget> targets = chosen.targets;
     const auto place = [&](std::size_t count) {
-        return model::GpuRunner::create({.transformer = transformer, .pool = pool, .targets = targets.first(count), .context = info.context,
+        return model::GpuRunner::create({.transformer = transformer, .pool = *pool, .targets = targets.first(count), .context = info.context,
                                          .progress = copied, .stop = stop});
     };
     // More devices than the model needs would only hand its rows around: the first one alone, if everything fits there.
@@ -55,6 +59,7 @@ Result<> Model::State::use_devices(const LoadOptions& options, const std::functi
     if (!placed) {
         if (placed.error().kind == ErrorKind::cancelled) return std::unexpected(placed.error());
         info.warnings.push_back(fmt::format("The model runs on the processor: {}", placed.error().message));
+        make_pool(false);
         return {};
     }
     const model::Placement& placement = (*placed)->placement();

@@ -20,8 +20,7 @@
 namespace headroom::engine {
 
 struct Model::State {
-    State(gguf::File opened, model::Transformer bound, int threads)
-        : file(std::move(opened)), transformer(std::move(bound)), pool(threads) {}
+    State(gguf::File opened, model::Transformer bound) : file(std::move(opened)), transformer(std::move(bound)) {}
 
     ~State() {
         if (vram) vram->close();  // its thread works with the runner
@@ -29,7 +28,7 @@ struct Model::State {
     State(const State&) = delete;
     State& operator=(const State&) = delete;
 
-    // Places the model on the devices that the options name; without one, or where it does not fit, the runner stays empty and a warning in
+    // Makes the pool and places the model on the devices that the options name; without one, or where it does not fit, the runner stays empty and a warning in
     // info says why. Errors: cancelled, and what choose_devices says of a device that the user named.
     [[nodiscard]] Result<> use_devices(const LoadOptions& options, const std::function<void(std::uint64_t bytes)>& copied,
                                        const std::stop_token& stop);
@@ -44,7 +43,7 @@ struct Model::State {
 
     // For whoever has the turn.
     TurnLock turns;
-    ThreadPool pool;
+    std::unique_ptr<ThreadPool> pool;
     std::vector<std::unique_ptr<gpu::Driver>> drivers;  // of the devices the runner uses
     std::unique_ptr<model::Runner> runner;
     std::unique_ptr<model::CpuRunner> embedder;  // made when the first embedding is wanted

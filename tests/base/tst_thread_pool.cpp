@@ -1,4 +1,5 @@
 #include <QTest>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -31,6 +32,21 @@ private slots:
                 });
                 for (const auto& times : seen) QCOMPARE(times.load(), 1);
             }
+        }
+    }
+    // Sections so short that workers come late, one upon the other: each piece is done once, by the section that it belongs to.
+    void lateThreadsDoNoHarm() {
+        ThreadPool pool(4);
+        for (int round = 0; round < 5000; ++round) {
+            std::array<int, 6> done{};
+            pool.parallel_for(6, 2, [&](std::int64_t begin, std::int64_t end, int) {
+                for (std::int64_t i = begin; i < end; ++i) ++done[static_cast<std::size_t>(i)];
+            });
+            for (const int times : done) QCOMPARE(times, 1);
+            if (round % 16 != 0) continue;
+            std::atomic<int> ran{0};
+            pool.run([&](int) { ran.fetch_add(1); });
+            QCOMPARE(ran.load(), 4);
         }
     }
     // A worker that went to sleep is woken: the section after a pause longer than any spinning still runs on all threads.

@@ -323,7 +323,7 @@ int main(int argc, char** argv) {
     verdict.granularity_min = granularity.minimum;
     verdict.granularity_recommended = granularity.recommended;
     verdict.segment_bytes = 64 * MiB;
-    ThreadPool pool(physical_cores());
+    ThreadPool pool(threads_beside_gpu());
     const model::GpuTarget target{.driver = driver.get(), .device = device, .reserve_bytes = 1 * GiB, .cap_bytes = 0, .verdict = verdict};
     const auto start = Clock::now();
     auto runner = must(model::GpuRunner::create({.transformer = transformer, .pool = pool, .targets = std::span(&target, 1), .context = kContext}));

@@ -203,8 +203,8 @@ def main():
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["ballast"]:
-        ballast(float(sys.argv[2]) * GIB)
+        ballast(int(float(sys.argv[2]) * GIB))
     elif sys.argv[1:2] == ["game"]:
-        game(float(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]))
+        game(float(sys.argv[2]), int(float(sys.argv[3])), float(sys.argv[4]))
     else:
         main()

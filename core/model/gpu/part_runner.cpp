@@ -248,21 +248,28 @@ Result<> PartRunner::run(const PartBatch& batch, Tail tail, std::span<const std:
     if (enqueued && tail.kind == PartTail::choice && !rows.empty()) {
         HR_CHECK(driver_.copy_to_host(logits_.as<>(), reinterpret_cast<gpu::DevicePointer>(step.ids), rows.size() * sizeof(std::int32_t), stream_.get()));
     }
+    if (enqueued && repeats) capture_ahead(step, tail, rows.size());
     const Result<> done = repeats && waits_for_host_ ? poll([&] { return driver_.stream_done(stream_.get()); }) : driver_.synchronize_stream(stream_.get());
     if (done && worker_) worker_->passed(handed_over_count_);
     HR_CHECK(enqueued);
     return done;
 }
 
-Result<> PartRunner::replay(const Step& asked, Tail tail, std::size_t rows) {
+// The step as its graph is captured now; with the gate.
+PartRunner::Step PartRunner::as_replayed(const Step& asked) const {
     Step step = asked;
     if (experts_) {
         step.here = experts_->here();
         step.complete = step.here->all;
     }
-    step.chunks = std::min<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(asked.chunks))), pages_stride_);
-    gpu::GraphExec& graph = graphs_[{step.tokens, step.chunks, tail, rows, step.complete}];
-    if (!graph) HR_CHECK(capture(step, tail, rows));
+    step.chunks = graph_chunks(asked.chunks);
+    return step;
+}
+
+Result<> PartRunner::replay(const Step& asked, Tail tail, std::size_t rows) {
+    const Step step = as_replayed(asked);
+    HR_CHECK(capture(step, tail, rows));
+    const gpu::GraphExec& graph = graphs_[{step.tokens, step.chunks, tail, rows, step.complete}];
     if (!step.complete) worker_->await(handed_over_, step.tokens, step.here);
     const Result<> launched = driver_.launch_graph(graph.get(), stream_.get());
     if (!launched && !step.complete) worker_->abandon();
@@ -272,19 +279,35 @@ Result<> PartRunner::replay(const Step& asked, Tail tail, std::size_t rows) {
     return launched;
 }
 
-// Both ways that a step may go, with all experts on the device and without: which one is wanted changes in the middle of an answer, and
-// capturing takes several steps' time.
-Result<> PartRunner::capture(const Step& asked, Tail tail, std::size_t rows) {
-    for (const bool complete : {true, false}) {
-        if (complete != asked.complete && !segments_) continue;
-        Step step = asked;
-        step.complete = complete;
-        const GraphKey key{step.tokens, step.chunks, tail, rows, complete};
-        HR_TRY(graphs_[key],
-               gpu::capture(driver_, stream_.get(), [&] { return enqueue_all(step, tail, rows, true, {}); }));
-        if (complete != asked.complete) HR_CHECK(driver_.prepare_graph(graphs_[key].get(), stream_.get()));
-    }
+std::int64_t PartRunner::graph_chunks(std::int64_t chunks) const noexcept {
+    return std::min<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(chunks))), pages_stride_);
+}
+
+Result<> PartRunner::capture(const Step& step, Tail tail, std::size_t rows) {
+    gpu::GraphExec& graph = graphs_[{step.tokens, step.chunks, tail, rows, step.complete}];
+    if (graph) return {};
+    HR_TRY(graph, gpu::capture(driver_, stream_.get(), [&] { return enqueue_all(step, tail, rows, true, {}); }));
     return {};
+}
+
+// Capturing takes longer than a step: what steps are going to need is captured while the device is at work with one, one graph at a time. That
+// is the other way that this step may go, with all experts on the device or without, which changes in the middle of an answer; and both ways
+// of one that sees twice as much. What fails here is tried again when it is needed.
+void PartRunner::capture_ahead(const Step& asked, Tail tail, std::size_t rows) {
+    const residency::StepGate::Step gated(gate_);
+    const Step now = as_replayed(asked);
+    for (const std::int64_t chunks : {now.chunks, graph_chunks(now.chunks + 1)}) {
+        for (const bool complete : {now.complete, !now.complete}) {
+            if (complete != now.complete && !(experts_ && segments_)) continue;
+            Step step = now;
+            step.chunks = chunks;
+            step.complete = complete;
+            gpu::GraphExec& graph = graphs_[{step.tokens, chunks, tail, rows, complete}];
+            if (graph) continue;
+            if (capture(step, tail, rows)) (void)driver_.prepare_graph(graph.get(), stream_.get());
+            return;
+        }
+    }
 }
 
 Result<> PartRunner::gated_replay(const Step& step, Tail tail, std::size_t rows) {
@@ -304,6 +327,7 @@ Result<> PartRunner::enqueue_choice(const PartBatch& batch, bool chained) {
                                   stream_.get()));
     HR_CHECK(driver_.record_event(chosen_[slot].get(), stream_.get()));
     ++choices_in_flight_;
+    capture_ahead(step, {PartTail::choice}, 1);
     return {};
 }
 

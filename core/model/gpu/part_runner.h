@@ -168,7 +168,10 @@ private:
     [[nodiscard]] Result<> send(const PartBatch& batch, const Step& step, std::span<const std::int32_t> rows, bool with_ids);
     [[nodiscard]] Result<> replay(const Step& step, Tail tail, std::size_t rows);  // with the gate
     [[nodiscard]] Result<> gated_replay(const Step& step, Tail tail, std::size_t rows);
-    [[nodiscard]] Result<> capture(const Step& asked, Tail tail, std::size_t rows);
+    [[nodiscard]] Result<> capture(const Step& step, Tail tail, std::size_t rows);  // where that was not done yet
+    [[nodiscard]] Step as_replayed(const Step& asked) const;
+    void capture_ahead(const Step& asked, Tail tail, std::size_t rows);
+    [[nodiscard]] std::int64_t graph_chunks(std::int64_t chunks) const noexcept;  // that the graph for so many sees
     // captured: for a graph, where nothing waits for the host.
     [[nodiscard]] Result<> enqueue_all(const Step& step, Tail tail, std::size_t rows, bool captured, const std::stop_token& stop);
     [[nodiscard]] Result<> attention(const DeviceLayer& layer, std::size_t i, const Step& step, bool captured);
