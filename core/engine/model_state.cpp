@@ -3,6 +3,7 @@
 #include <numeric>
 #include <span>
 
+#include "core/base/system.h"
 #include "core/engine/choose_devices.h"
 #include "core/gpu/memory_counter.h"
 #include "core/model/gpu/gpu_runner.h"

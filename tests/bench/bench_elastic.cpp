@@ -292,8 +292,15 @@ void static_split(const model::Transformer& transformer, ThreadPool& pool, model
     const std::uint64_t enough = target.device.total_bytes;
     model::Placement placement = model::plan_placement(transformer, std::span(&enough, 1), kContext);
     std::int64_t left = placement.experts_total * percent / 100;
-    std::vector<std::int64_t>& experts = placement.parts.front().experts;
-    for (auto layer = experts.rbegin(); layer != experts.rend(); ++layer) left -= *layer = left >= *layer ? *layer : 0;
+    model::DevicePart& part = placement.parts.front();
+    for (std::size_t layer = part.experts.size(); layer-- > 0;) {
+        if (left >= part.experts[layer]) {
+            left -= part.experts[layer];
+            continue;
+        }
+        part.bytes -= static_cast<std::uint64_t>(part.experts[layer]) * model::expert_bytes(transformer.layers[layer]);
+        part.experts[layer] = 0;
+    }
     auto runner = must(model::GpuRunner::create({.transformer = transformer, .pool = pool, .targets = std::span(&target, 1), .context = kContext,
                                                  .placement = placement}));
     Bench{.driver = *target.driver, .counter = nullptr, .runner = *runner, .full = 0}.tell_speed(percent);
