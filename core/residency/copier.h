@@ -30,6 +30,8 @@ public:
     // Registers what will be copied (PinnedSpans::register_all).
     void pin(std::span<const std::span<const std::byte>> spans, const std::stop_token& stop) { pinned_.register_all(spans, stop); }
 
+    [[nodiscard]] const PinnedSpans& pinned() const noexcept { return pinned_; }
+
     // Enqueued by mark() at the latest.
     [[nodiscard]] Result<> copy(gpu::DevicePointer to, const void* from, std::uint64_t bytes, std::size_t stream);
     [[nodiscard]] Result<Mark> mark();             // behind all copies so far

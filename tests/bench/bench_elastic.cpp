@@ -4,6 +4,8 @@
 //     words   2,000 greedy tokens with 20 changes, against the same without
 //     curve   decode speed with 100, 90, 75, 50, 25, 10 and 0 % of the experts on the card: of greedy words (which go round in circles with
 //             random weights, so that few experts are used) and of random ones
+//     short   the same with 75, 50 and 25 %
+//     prompts read with 100, 75, 50, 25 and 0 % of the experts on the card
 //     static  the same of random words with experts that stay where they are placed: all of the last layers, none of the first ones
 //     park    everything given back in the middle of an answer, the context too, and taken again
 
@@ -248,6 +250,29 @@ struct Bench {
         runner.settle();
     }
 
+    // Prompts of several lengths with three quarters, half, a quarter and none of the experts on the card.
+    void prompts() {
+        const std::uint64_t base = must(runner.resize(0, 1)).held_after;
+        for (const int percent : {100, 75, 50, 25, 0}) {
+            (void)must(runner.resize(0, std::max<std::uint64_t>(base, full - (full - base) * static_cast<std::uint64_t>(100 - percent) / 100)));
+            std::printf("%3d %% of the experts: prompts of", percent);
+            for (const std::size_t length : {96U, 256U, 1024U, 4000U}) {
+                std::mt19937 random(static_cast<unsigned>(length));
+                std::vector<std::int32_t> prompt(length);
+                for (auto& id : prompt) id = static_cast<std::int32_t>(random() % 30000);
+                const auto sequence = must(runner.create_sequence());
+                const auto start = Clock::now();
+                for (std::size_t at = 0; at < length; at += static_cast<std::size_t>(runner.max_tokens())) {
+                    const auto some = std::span(prompt).subspan(at, std::min(length - at, static_cast<std::size_t>(runner.max_tokens())));
+                    must(static_cast<model::Runner&>(runner).run({.sequence = *sequence, .tokens = some, .rows = {}}, [](auto, auto) {}));
+                }
+                std::printf(" %zu: %.0f tok/s;", length, static_cast<double>(length) / ms_between(start, Clock::now()) * 1000);
+            }
+            std::printf(" %lld experts\n", static_cast<long long>(runner.usage(0).blocks_resident));
+        }
+        (void)must(runner.resize(0, full));
+    }
+
     // Decode speed with what lies on the card now.
     void tell_speed(int percent) {
         const auto start = Clock::now();
@@ -271,14 +296,14 @@ struct Bench {
                     static_cast<long long>(usage.blocks_total), gib(usage.held_bytes()), usage.hit_rate, quantile(steps, 1));
     }
 
-    void curve() {
+    void curve(std::initializer_list<int> percents) {
         std::uint64_t experts = 0, base = 0;
         {
             const auto none = must(runner.resize(0, 1));
             base = none.held_after;
             experts = full - base;
         }
-        for (const int percent : {100, 90, 75, 50, 25, 10, 0}) {
+        for (const int percent : percents) {
             (void)must(runner.resize(0, base + experts * static_cast<std::uint64_t>(percent) / 100));
             tell_speed(percent);
         }
@@ -333,18 +358,30 @@ int main(int argc, char** argv) {
     ThreadPool pool(threads_beside_gpu());
     const model::GpuTarget target{.driver = driver.get(), .device = device, .reserve_bytes = 1 * GiB, .cap_bytes = 0, .verdict = verdict};
     const auto start = Clock::now();
-    auto runner = must(model::GpuRunner::create({.transformer = transformer, .pool = pool, .targets = std::span(&target, 1), .context = kContext}));
-    std::printf("placed in %.2f s", ms_between(start, Clock::now()) / 1000);
+    auto first = start, last = start;
+    std::uint64_t copied_first = 0, copied = 0;
+    const auto progress = [&](std::uint64_t bytes) {
+        last = Clock::now();
+        if (copied == 0) first = last, copied_first = bytes;
+        copied = bytes;
+    };
+    auto runner = must(model::GpuRunner::create({.transformer = transformer, .pool = pool, .targets = std::span(&target, 1), .context = kContext,
+                                                 .progress = progress}));
+    const auto placed = Clock::now();
+    std::printf("placed in %.2f s; of that %.2f GiB copied in %.3f s (%.1f GB/s)", ms_between(start, placed) / 1000, gib(copied),
+                ms_between(first, last) / 1000, static_cast<double>(copied - copied_first) / ms_between(first, last) / 1e6);
     runner->settle();
-    std::printf(", registered after %.2f s; %.2f GiB held\n", ms_between(start, Clock::now()) / 1000, gib(runner->usage(0).held_bytes()));
+    std::printf("; registered after %.2f s; %.2f GiB held\n", ms_between(start, Clock::now()) / 1000, gib(runner->usage(0).held_bytes()));
     Bench bench{.driver = *driver, .counter = counter.get(), .runner = *runner, .full = runner->usage(0).held_bytes(),
                 .free_at_start = free_at_start};
     if (wanted("give")) bench.give();
     if (wanted("words")) bench.words();
     if (wanted("park")) bench.park();
-    if (wanted("curve")) bench.curve();
+    if (wanted("curve")) bench.curve({100, 90, 75, 50, 25, 10, 0});
+    if (wanted("short")) bench.curve({75, 50, 25});
+    if (wanted("prompts")) bench.prompts();
     runner.reset();
-    for (const int percent : {100, 75, 50, 25}) {
+    for (const int percent : {75, 50, 25}) {
         if (wanted("static")) static_split(transformer, pool, target, percent);
     }
 }

@@ -155,6 +155,34 @@ private slots:
         QCOMPARE(words(*runner, *third, prompt, 3), words(cpu, *right_third, prompt, 3));
     }
 
+    // A long prompt's missing experts are streamed through the device: the logits behind it have the bits of the unshrunk model's.
+    void prompts_stream_what_is_missing() {
+        SyntheticModel model = mixture();
+        model.type = gguf::TensorType::q8_0;
+        const OpenedModel opened(model);
+        const auto runner = place(opened);
+        const auto prompt = random_tokens(400, 91);
+        const auto last = static_cast<std::int32_t>(prompt.size()) - 1;
+        const auto behind = [&] {
+            std::vector<float> seen;
+            const auto sequence = must(runner->create_sequence());
+            must(static_cast<Runner&>(*runner).run({.sequence = *sequence, .tokens = prompt, .rows = std::span(&last, 1)},
+                                                   [&](auto, std::span<float> logits) { seen.assign(logits.begin(), logits.end()); }));
+            return seen;
+        };
+        const auto right = behind();
+        const std::uint64_t full = runner->usage(0).held_bytes();
+        for (int some = 1; some <= 3; ++some) {  // behind the six segments of keys and values that nobody uses
+            const auto report = must(runner->resize(0, full - static_cast<std::uint64_t>(6 + 2 * some) * kSegment));
+            QVERIFY2(report.limited_by.empty(), report.limited_by.c_str());
+            QVERIFY(report.blocks_resident < 48 && !report.parked);
+            const std::size_t calls = simulator_.trace().size();
+            QVERIFY(behind() == right);
+            const auto trace = simulator_.trace();
+            QVERIFY(std::find(trace.begin() + static_cast<std::ptrdiff_t>(calls), trace.end(), "cuStreamWaitEvent") != trace.end());
+        }
+    }
+
     // 512 words with the budget changed at random every 20, in two sessions by turns, prompts between.
     void the_words_stay_the_same() {
         for (const SyntheticModel& model : {mixture(), dense()}) {

@@ -250,7 +250,7 @@ void run(std::string_view name, const ExpertsTilesArguments& a) {
     for (std::int32_t e = 0; e < a.experts; ++e) {
         const std::uint8_t* data = a.which == 0 ? a.table[e].gate : a.which == 1 ? a.table[e].up : a.table[e].down;
         const std::int32_t first = a.offsets[e], count = a.offsets[e + 1] - first;
-        if (!is_here(a.table[e]) || count == 0) continue;
+        if (data == nullptr || count == 0) continue;
         tokens.assign(a.grouped + first, a.grouped + first + count);
         for (auto& token : tokens) token /= a.divisor;
         y.resize(static_cast<std::size_t>(std::int64_t(count) * a.rows));
@@ -263,7 +263,7 @@ void run(std::string_view, const CombineArguments& a) {
     const std::int64_t choices = std::int64_t(a.tokens) * a.used;
     std::vector<const float*> rows(static_cast<std::size_t>(choices));
     for (std::int64_t c = 0; c < choices; ++c) {
-        rows[static_cast<std::size_t>(c)] = (is_here(a.table[a.chosen[c]]) ? a.outputs : a.host_outputs) + c * a.n;
+        rows[static_cast<std::size_t>(c)] = (a.host_outputs == nullptr || is_here(a.table[a.chosen[c]]) ? a.outputs : a.host_outputs) + c * a.n;
     }
     cpu::combine_experts(OneThread(), a.x, a.n, rows.data(), a.shares, a.tokens, a.used, a.n);
 }

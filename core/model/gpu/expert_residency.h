@@ -59,6 +59,11 @@ public:
     [[nodiscard]] std::int32_t* counts(std::size_t layer) const noexcept { return counts_.bytes() > 0 ? counts_.as<std::int32_t>() + first_block_[layer] : nullptr; }
     [[nodiscard]] std::size_t first_block(std::size_t layer) const noexcept { return first_block_[layer]; }
 
+    // An expert's gate, up or down matrix in the mapped file. Any thread.
+    [[nodiscard]] std::span<const std::byte> matrix(residency::Block block, std::size_t which) const noexcept {
+        return std::as_bytes(std::span(source_[block].from[which], source_[block].bytes[which]));
+    }
+
     // For changes: one thread at a time, not one that has the gate. Both add to the report's times and say in limited_by what failed.
     // Gives shelves of at least `bytes` back to the driver, or all there are.
     void give(std::uint64_t bytes, residency::ResizeReport& report);

@@ -119,9 +119,12 @@ Result<> PartRunner::create_memory(const Environment& environment, const Placeme
 }
 
 Result<> PartRunner::create_experts(const Environment& environment, std::int64_t chunk, Uploader& uploader) {
-    std::int64_t used = 0;
+    std::int64_t used = 0, experts = 0;
     for (const DeviceLayer& layer : weights_.layers) {
-        if (const auto* mixture = std::get_if<DeviceMixture>(&layer.feed_forward)) used = std::max<std::int64_t>(used, mixture->shape.used);
+        const auto* mixture = std::get_if<DeviceMixture>(&layer.feed_forward);
+        if (mixture == nullptr) continue;
+        used = std::max<std::int64_t>(used, mixture->shape.used);
+        experts = std::max<std::int64_t>(experts, mixture->shape.experts);
     }
     if (used == 0) return {};
     const std::uint64_t room = begin_ == 0 ? environment.budget - std::min(environment.budget, bytes()) : 0;
@@ -137,6 +140,10 @@ Result<> PartRunner::create_experts(const Environment& environment, std::int64_t
     hand_over_ = std::make_unique<HandOverMemory>();
     HR_TRY(*hand_over_, HandOverMemory::create(driver_, chunk, transformer_.hyperparameters.embedding, used));
     missing_ = std::make_unique<MissingExperts>(pool_, *hand_over_);
+    if (segments_ && part_.output) {
+        const std::uint64_t bytes_there = static_cast<std::uint64_t>(kLogitRows * transformer_.vocabulary) * sizeof(float);
+        HR_TRY(stream_experts_, ExpertStream::create(kernels_, copier_.pinned(), reinterpret_cast<gpu::DevicePointer>(scratch_.logits), bytes_there, experts));
+    }
     worker_ = std::make_unique<ExpertWorker>(pool_, *hand_over_);
     return {};
 }

@@ -19,6 +19,7 @@
 #include "core/gpu/resources.h"
 #include "core/model/gpu/device_layers.h"
 #include "core/model/gpu/expert_residency.h"
+#include "core/model/gpu/expert_stream.h"
 #include "core/model/gpu/expert_worker.h"
 #include "core/model/gpu/kv_memory.h"
 #include "core/model/gpu/placement.h"
@@ -180,7 +181,10 @@ private:
     [[nodiscard]] bool chooses_later(const DeviceMixture& block, const Step& step) const noexcept;
     [[nodiscard]] Result<> route(const DeviceLayer& layer, const DeviceMixture& block, const Step& step);
     [[nodiscard]] Result<> few_experts(const DeviceMixture& block, const Step& step, bool added);
-    [[nodiscard]] Result<> many_experts(const DeviceMixture& block, const Step& step);
+    // streamed: missing ones too, in the order gates with ups, downs.
+    [[nodiscard]] Result<> many_experts(const DeviceMixture& block, const Step& step, std::span<const ExpertStream::Matrix> streamed);
+    // What of the layer would have to be streamed; empty where the processor is the better choice, or the only one.
+    [[nodiscard]] std::vector<ExpertStream::Matrix> streamed(const DeviceMixture& block, const Step& step) const;
     [[nodiscard]] Result<> output(const Step& step, Tail tail, std::size_t rows);
 
     struct Target {
@@ -258,7 +262,8 @@ private:
 
     std::unique_ptr<ExpertResidency> experts_;    // of a mixture
     std::unique_ptr<HandOverMemory> hand_over_;   // where experts are missing, or may be
-    std::unique_ptr<MissingExperts> missing_;     // for large batches
+    std::unique_ptr<ExpertStream> stream_experts_;  // for large batches, through the room of the logits
+    std::unique_ptr<MissingExperts> missing_;     // for those that are not streamed
     std::vector<ExpertWorker::Layer> handed_over_;  // the layers with experts
     std::unique_ptr<ExpertWorker> worker_;        // for captured steps; ends before what it uses
     std::mutex settling_;
