@@ -126,7 +126,7 @@ HR_DEVICE void put_row(std::uint16_t* to, const std::uint16_t* from, int width) 
 // too many count as zero and change nothing.
 template <int H, int J, bool kExact, int HB, int W>
 HR_DEVICE void score_heads(const Stream<W>& stream, const std::uint16_t* tile, const float* queries, int heads, float scale, float* scores) {
-    constexpr int kSteps = H >= 4 ? 1 : H == 2 || W == 0 ? 2 : 4;  // on their way together: few heads are all latency
+    constexpr int kSteps = H >= 4 && W == 0 ? 1 : H >= 2 || W == 0 ? 2 : 4;  // on their way together: few heads are all latency
     const int l = lane() % 8, turn = l % H, width = kExact ? 16 * J : stream.width;
     const int steps = stream.rows / 4;
     tile += lane() / 8 * stream.group(width) + 2 * l;
@@ -438,8 +438,9 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
             for (int i = thread(); i < heads * width; i += threads()) queries[i] = a.q[static_cast<std::int64_t>(row) * width + i];
         } else {
             float* made = queries + HB * width;
+            const int done = first_page == from ? 0 : heads;
 #pragma unroll 1
-            for (int task = warp(), first = true; task < heads + (makes_own ? 2 : 0); task += warps, first = false) {
+            for (int task = done + warp(), first = true; task < heads + (makes_own ? 2 : 0); task += warps, first = false) {
                 const bool is_q = task < heads, is_k = task == heads;
                 const HeadFactors<W> factors(*raw, token, is_q ? raw->q_norm : is_k ? raw->k_norm : nullptr, is_q || is_k);
                 if (first) wait_for_previous();

@@ -30,7 +30,7 @@ Block block_for(unsigned shared_limit, int at_once, int width, bool two_pages, b
     };
     const auto block = [&](unsigned block_threads, int slots) { return Block{block_threads, slots, shared_bytes(block_threads, slots, at_once, width)}; };
     constexpr unsigned most = kMostAttentionThreads;
-    if (two_pages && fits(most, 1, 3)) return block(most, 3);
+    if (two_pages && fits(most, 1, 3)) return block(most, at_once == 8 ? 2 : 3);  // of a block with much to do K comes sooner that way
     if (!one_block && fits(threads, 2, 3)) return block(threads, 3);
     return block(threads, fits(threads, 1, 4) ? 4 : fits(threads, 1, 3) ? 3 : 1);
 }
