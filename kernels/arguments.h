@@ -259,6 +259,12 @@ struct CombineArguments {
     std::int32_t n;
 };
 
+// combine_norm_rows: combine_rows of what is all on the device, then norm_rows of the same rows, with a weight: norm.x is combine.x.
+struct CombineNormArguments {
+    CombineArguments combine;
+    NormArguments norm;
+};
+
 // One layer's part of the KV pool. Page p begins at base + p * page_bytes; in it K of the layer lies at k_offset, V at v_offset (bytes):
 // halves [kv_heads, 256, head_dim] and [kv_heads, 256, head_dim_v], as cpu::KvView.
 struct KvPool {
@@ -423,6 +429,7 @@ struct AwaitArguments {
     HR_KERNELS_OF_TYPES(X, experts_tiles, ExpertsTilesArguments) \
     X(swiglu_rows, SwigluArguments)                              \
     X(combine_rows, CombineArguments)                            \
+    X(combine_norm_rows, CombineNormArguments)                   \
     X(head_rows, HeadArguments)                                  \
     X(attention_rows_1, AttentionArguments)                      \
     X(attention_rows_2, AttentionArguments)                      \

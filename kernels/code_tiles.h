@@ -29,6 +29,13 @@ inline void multiply_codes(const int (&left)[4], int right0, int right1, int (&o
     }
 }
 
+// Adds the product to out.
+inline void add_codes(const int (&left)[4], int right0, int right1, int (&out)[4], Site at = Site::current()) {
+    int product[4];
+    multiply_codes(left, right0, right1, product, at);
+    for (int i = 0; i < 4; ++i) out[i] += product[i];
+}
+
 // The same with one word of each row, and columns of 16-bit values, four in two words.
 inline void multiply_sums(int left0, int left1, const int (&right)[2], int (&out)[4], Site at = Site::current()) {
     struct Parts {
@@ -55,6 +62,12 @@ HR_DEVICE void multiply_codes(const int (&left)[4], int right0, int right1, int 
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
         : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
         : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1), "r"(0));
+}
+
+HR_DEVICE void add_codes(const int (&left)[4], int right0, int right1, int (&out)[4]) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(out[0]), "+r"(out[1]), "+r"(out[2]), "+r"(out[3])
+        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
 }
 
 // The 16-bit values are split into an unsigned low and a signed high byte.

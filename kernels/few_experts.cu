@@ -27,7 +27,8 @@ struct Item {
 };
 static_assert(sizeof(Item) <= kFewItemBytes);
 
-// Lists the experts of this device that are chosen, in the order of their first choices. Ends with a barrier. Returns how many there are.
+// Lists the experts of this device that are chosen, in the order of their first choices. Begins and ends with a barrier, the table is read behind the
+// first. Returns how many there are.
 template <bool kDown>
 HR_DEVICE int list_items(const ExpertAddresses* table, const std::int32_t* chosen, int tokens, const ExpertShape& shape, Item* items) {
     __shared__ int tokens_of[kMostFewExperts];          // bit t: token t has chosen the expert
@@ -36,9 +37,9 @@ HR_DEVICE int list_items(const ExpertAddresses* table, const std::int32_t* chose
     const int choices = tokens * shape.used, choice = thread();
     for (int i = thread(); i < shape.experts; i += threads()) tokens_of[i] = 0;
     const int expert = choice < choices ? chosen[choice] : 0, token = choice / shape.used;
+    sync();
     const ExpertAddresses addresses = table[expert];
     const bool here = choice < choices && addresses.gate != nullptr;
-    sync();
     if (here) (void)atomic_add(tokens_of + expert, 1 << token);
     sync();
     int before = 0;  // of the expert's choices
@@ -92,6 +93,7 @@ struct CodeRows {
         scales = reinterpret_cast<float*>(sums + rows * sum_stride);
     }
     // row: of column lane / 4; first, second: of the lane's outputs.
+    HR_DEVICE Column column(int row) const { return {codes + row * code_stride, sums + row * sum_stride, scales + row * (n / 256)}; }
     HR_DEVICE Columns columns(int row, int first, int second) const {
         return {codes + row * code_stride, sums + row * sum_stride, {scales + first * (n / 256), scales + second * (n / 256)}, 1};
     }
@@ -110,12 +112,14 @@ HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
     unsigned char* own_stages = shared + group * a.stages * stage_bytes;
     float* room = reinterpret_cast<float*>(shared + groups * a.stages * stage_bytes) + group * (2 * kParts * 4 * kWarp);
     Item* items = reinterpret_cast<Item*>(shared + groups * (a.stages * stage_bytes + 2 * kParts * 4 * kWarp * 4));
-    const CodeRows x(reinterpret_cast<unsigned char*>(items) + (a.tokens * used * kFewItemBytes + 15) / 16 * 16, a.tokens, n);
+    auto* table = reinterpret_cast<ExpertAddresses*>(reinterpret_cast<unsigned char*>(items) + (a.tokens * used * kFewItemBytes + 15) / 16 * 16);
+    const CodeRows x(reinterpret_cast<unsigned char*>(table) + (shape.experts * static_cast<int>(sizeof(ExpertAddresses)) + 15) / 16 * 16, a.tokens, n);
     if (part == 0 && lane() < a.stages) prepare_arrival(&arrivals[group][lane()]);
+    for (int i = thread(); i < shape.experts; i += threads()) table[i] = a.table[i];  // no kernel writes it
     wait_for_previous();
     let_next_start();
 
-    const int count = list_items<false>(a.table, a.chosen, a.tokens, shape, items);
+    const int count = list_items<false>(table, a.chosen, a.tokens, shape, items);
     const int tiles_of_item = shape.hidden / 8, tiles = count * tiles_of_item, step = grid_x() * groups;
     const auto start = [&](int tile, int stage) {
         if (tile >= tiles) {
@@ -148,27 +152,44 @@ HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
     int stage = 0, turn = 0, half = 0;
     for (; tile < tiles; tile += step, half ^= 1) {
         const Item& item = items[tile / tiles_of_item];
-        const Columns columns = x.columns(item.tokens[lane() >> 2], item.tokens[2 * (lane() & 3)], item.tokens[2 * (lane() & 3) + 1]);
         await_rows(&arrivals[group][stage], turn, a.stages - 1, kParts * kWarp);
         const std::uint8_t* gate = own_stages + stage * stage_bytes + (lane() >> 2) * stride;
         const std::uint8_t* const at[2] = {gate, gate + 8 * stride};
-        float accumulators[4] = {};
-        for (int b = part; b < blocks; b += kParts) add_superblock<Weights>(Weights::load(at, b * Weights::kBytes), b, columns, accumulators);
-        float* sums = room + half * (kParts * 4 * kWarp);  // [part][output][lane]
-        HR_UNROLL
-        for (int i = 0; i < 4; ++i) sums[(part * 4 + i) * kWarp + lane()] = accumulators[i];
-        sync_part(group, kParts * kWarp);
-        if (part == kParts - 1) start(tile + a.stages * step, stage);
-        const int column = 2 * (lane() & 3) + part;
-        if (part < 2 && column < item.count) {
-            float value[2];
-            HR_UNROLL
-            for (int r = 0; r < 2; ++r) {
-                const float* sum = sums + (2 * r + part) * kWarp + lane();
-                value[r] = (sum[0] + sum[2 * 4 * kWarp]) + (sum[4 * kWarp] + sum[3 * 4 * kWarp]);
+        float* sums = room + half * (kParts * 4 * kWarp);
+        const auto store = [&](int column, float of_gate, float of_up) {
+            a.hidden[static_cast<std::int64_t>(item.choices[column]) * shape.hidden + tile % tiles_of_item * 8 + (lane() >> 2)] = silu(of_gate) * of_up;
+        };
+        if (item.count == 1) {
+            const Column column = x.column(item.tokens[0]);
+            float accumulator = 0;
+            for (int b = part; b < blocks; b += kParts) add_superblock_alone<Weights>(at, b, column, accumulator);
+            sums[part * kWarp + lane()] = accumulator;
+            sync_part(group, kParts * kWarp);
+            if (part == 0) {
+                const float* sum = sums + lane();
+                const float value = (sum[0] + sum[2 * kWarp]) + (sum[kWarp] + sum[3 * kWarp]);
+                const float of_up = shuffle_xor(value, 1);
+                if ((lane() & 3) == 0) store(0, value, of_up);
             }
-            a.hidden[static_cast<std::int64_t>(item.choices[column]) * shape.hidden + tile % tiles_of_item * 8 + (lane() >> 2)] = silu(value[0]) * value[1];
+        } else {
+            const Columns columns = x.columns(item.tokens[lane() >> 2], item.tokens[2 * (lane() & 3)], item.tokens[2 * (lane() & 3) + 1]);
+            float accumulators[4] = {};
+            for (int b = part; b < blocks; b += kParts) add_superblock<Weights>(Weights::load(at, b * Weights::kBytes), b, columns, accumulators);
+            HR_UNROLL
+            for (int i = 0; i < 4; ++i) sums[(part * 4 + i) * kWarp + lane()] = accumulators[i];  // [part][output][lane]
+            sync_part(group, kParts * kWarp);
+            const int column = 2 * (lane() & 3) + part;
+            if (part < 2 && column < item.count) {
+                float value[2];
+                HR_UNROLL
+                for (int r = 0; r < 2; ++r) {
+                    const float* sum = sums + (2 * r + part) * kWarp + lane();
+                    value[r] = (sum[0] + sum[2 * 4 * kWarp]) + (sum[4 * kWarp] + sum[3 * 4 * kWarp]);
+                }
+                store(column, value[0], value[1]);
+            }
         }
+        if (part == kParts - 1) start(tile + a.stages * step, stage);
         if (++stage == a.stages) {
             stage = 0;
             turn ^= 1;
@@ -187,11 +208,13 @@ HR_DEVICE void down(const ExpertsDownArguments& a) {
     unsigned char* shared = dynamic_shared();
     unsigned char* own_stages = shared + warp() * a.stages * stage_bytes;
     Item* items = reinterpret_cast<Item*>(shared + warps * a.stages * stage_bytes);
-    const CodeRows x(reinterpret_cast<unsigned char*>(items) + (a.tokens * shape.used * kFewItemBytes + 15) / 16 * 16, a.code_rows, n);
+    auto* table = reinterpret_cast<ExpertAddresses*>(reinterpret_cast<unsigned char*>(items) + (a.tokens * shape.used * kFewItemBytes + 15) / 16 * 16);
+    const CodeRows x(reinterpret_cast<unsigned char*>(table) + (shape.experts * static_cast<int>(sizeof(ExpertAddresses)) + 15) / 16 * 16, a.code_rows, n);
     if (lane() < a.stages) prepare_arrival(&arrivals[warp()][lane()]);
+    for (int i = thread(); i < shape.experts; i += threads()) table[i] = a.table[i];
 
     // The choices were there before the kernel before this one began (gate_up).
-    const int count = list_items<true>(a.table, a.chosen, a.tokens, shape, items);
+    const int count = list_items<true>(table, a.chosen, a.tokens, shape, items);
     const int tiles_of_item = shape.width / kRowsOfTile, tiles = count * tiles_of_item;
     const int begin = tiles * block_x() / grid_x(), end = tiles * (block_x() + 1) / grid_x();
     const auto start = [&](int tile, int stage) {
@@ -227,11 +250,33 @@ HR_DEVICE void down(const ExpertsDownArguments& a) {
         const Item& item = items[number];
         const int mine = lane() >> 2, output = 2 * (lane() & 3);
         const auto there = [&](int column) { return base + (column < item.count ? column : 0); };
-        const Columns columns = x.columns(there(mine), there(output), there(output + 1));
         await_rows(&arrivals[warp()][stage], turn, a.stages - 1, kWarp);
         const std::uint8_t* row = own_stages + stage * stage_bytes + mine * row_bytes;
         const std::uint8_t* const at[2] = {row, row + 8 * row_bytes};
+        const auto store = [&](int column, int row_of_tile, float value) {
+            a.outputs[static_cast<std::int64_t>(item.choices[column]) * shape.width + tile % tiles_of_item * kRowsOfTile + row_of_tile] = value;
+        };
         // Accumulator by accumulator: (0 + 2) + (1 + 3).
+        if (item.count == 1) {
+            const Column column = x.column(base);
+            float even = 0, odd = 0;
+            for (int k = 0; k < 4; ++k) {
+                float accumulator = 0;
+                for (int b = k; b < blocks; b += 4) add_superblock_alone<Weights>(at, b, column, accumulator);
+                const float sum = k < 2 ? accumulator : even + accumulator;
+                even = odd;
+                odd = sum;
+            }
+            sync_warp();
+            start(tile + a.stages * warps, stage);
+            if ((lane() & 2) == 0) store(0, mine + 8 * (lane() & 1), even + odd);
+            if (++stage == a.stages) {
+                stage = 0;
+                turn ^= 1;
+            }
+            continue;
+        }
+        const Columns columns = x.columns(there(mine), there(output), there(output + 1));
         float even[4] = {}, odd[4] = {};
         for (int k = 0; k < 4; ++k) {
             float accumulators[4] = {};
@@ -248,9 +293,7 @@ HR_DEVICE void down(const ExpertsDownArguments& a) {
         HR_UNROLL
         for (int i = 0; i < 4; ++i) {
             const int column = output + i % 2;
-            if (column >= item.count) continue;
-            const int at_row = tile % tiles_of_item * kRowsOfTile + mine + i / 2 * 8;
-            a.outputs[static_cast<std::int64_t>(item.choices[column]) * shape.width + at_row] = even[i] + odd[i];
+            if (column < item.count) store(column, mine + i / 2 * 8, even[i] + odd[i]);
         }
         if (++stage == a.stages) {
             stage = 0;

@@ -146,6 +146,25 @@ HR_KERNEL(embed_rows, EmbedArguments, 256) {
     a.x[static_cast<std::int64_t>(block_x()) * a.table.cols + i] = element(static_cast<TensorType>(a.table.type), row, i);
 }
 
+namespace {
+
+// One row, by a block of at least 256 threads. x: where it is read.
+HR_DEVICE void norm_row(const kernels::NormArguments& a, std::int64_t row, const float* x) {
+    float v[kShare];
+    const float inverse = 1.0F / sqrt(sum_of_squares(x, a.n) / static_cast<float>(a.n) + a.epsilon);
+    for (int begin = warp() * 256; begin < a.n; begin += threads() * kShare) {
+        const int first = begin + lane() * kShare;
+        float weight[kShare];
+        load_share(x, first, a.n, v);
+        load_share(a.weight, first, a.n, weight);
+        HR_UNROLL
+        for (int i = 0; i < kShare; ++i) v[i] = (v[i] * inverse) * weight[i];
+        store_forms(a.out, a.groups_256, a.groups_32, row, first, a.n, v);
+    }
+}
+
+}  // namespace
+
 // With a weight: a block of 256 to 1,024 threads for each row. Without: a warp for each 256 elements of all rows.
 HR_KERNEL(norm_rows, NormArguments, 1024) {
     float v[kShare];
@@ -160,17 +179,32 @@ HR_KERNEL(norm_rows, NormArguments, 1024) {
         return;
     }
     const std::int64_t row = block_x();
-    const float* x = a.x + (a.rows != nullptr ? a.rows[row] : row) * a.n;
-    const float inverse = 1.0F / sqrt(sum_of_squares(x, a.n) / static_cast<float>(a.n) + a.epsilon);
-    for (int begin = warp() * 256; begin < a.n; begin += threads() * kShare) {
-        const int first = begin + lane() * kShare;
-        float weight[kShare];
-        load_share(x, first, a.n, v);
-        load_share(a.weight, first, a.n, weight);
+    norm_row(a, row, a.x + (a.rows != nullptr ? a.rows[row] : row) * a.n);
+}
+
+// A block for each row, which stays in shared memory.
+HR_KERNEL(combine_norm_rows, CombineNormArguments, 1024) {
+    const kernels::CombineArguments& c = a.combine;
+    const std::int64_t token = block_x();
+    float* row = reinterpret_cast<float*>(dynamic_shared());
+    const float* outputs = c.outputs + token * c.used * c.n;
+    for (int i = thread() * 4; i < c.n; i += threads() * 4) {
+        Four sum = {};
+        for (int rank = 0; rank < c.used; ++rank) {
+            const Four output = *reinterpret_cast<const Four*>(outputs + static_cast<std::int64_t>(rank) * c.n + i);
+            const float share = c.shares[token * c.used + rank];
+            HR_UNROLL
+            for (int j = 0; j < 4; ++j) sum.x[j] = rank == 0 ? share * output.x[j] : fma(share, output.x[j], sum.x[j]);
+        }
+        Four& x = *reinterpret_cast<Four*>(c.x + token * c.n + i);
+        Four own = x;
         HR_UNROLL
-        for (int i = 0; i < kShare; ++i) v[i] = (v[i] * inverse) * weight[i];
-        store_forms(a.out, a.groups_256, a.groups_32, row, first, a.n, v);
+        for (int j = 0; j < 4; ++j) own.x[j] = own.x[j] + sum.x[j];
+        x = own;
+        *reinterpret_cast<Four*>(row + i) = own;
     }
+    sync();
+    norm_row(a.norm, token, row);
 }
 
 // A warp for each 256 elements of all rows.

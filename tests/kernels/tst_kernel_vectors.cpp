@@ -146,6 +146,35 @@ private slots:
         }
     }
 
+    // What experts have left is added before the norm.
+    void combinedAndNormedIsTheCpus() {
+        auto& device = KernelDevice::chosen();
+        Random random(6);
+        for (const auto& [n, used, tokens] : {std::tuple{256, 1, 3}, {2048, 8, 8}, {1280, 3, 1}, {5120, 2, 2}}) {
+            const auto before = activations(tokens, n, random), outputs = random.values(std::int64_t{tokens} * used * n);
+            const auto shares = random.values(tokens * used), weights = random.values(n);
+            auto expected = before;
+            std::vector<float> normed(before.size());
+            for (int t = 0; t < tokens; ++t) {
+                std::vector<const float*> rows;
+                for (int rank = 0; rank < used; ++rank) rows.push_back(outputs.data() + (std::int64_t{t} * used + rank) * n);
+                float* row = expected.data() + std::int64_t{t} * n;
+                cpu::reference::combine_experts(row, rows.data(), shares.data() + std::int64_t{t} * used, used, n);
+                cpu::reference::rms_norm(row, n, weights.data(), 1e-6F, normed.data() + std::int64_t{t} * n);
+            }
+            const Array<float> x(device, before), there_outputs(device, outputs), there_shares(device, shares), weight(device, weights), out(device, before.size());
+            const Forms groups_256(device, tokens, n, 256, true), groups_32(device, tokens, n, 32, n != 256);
+            REQUIRE(kernels::combine_norm_rows(
+                device.queue(), {.combine = {.table = nullptr, .chosen = nullptr, .shares = there_shares.data(), .outputs = there_outputs.data(),
+                                             .host_outputs = nullptr, .x = x.data(), .tokens = tokens, .used = used, .n = n},
+                                 .norm = {.x = x.data(), .rows = nullptr, .weight = weight.data(), .epsilon = 1e-6F, .count = tokens, .n = n,
+                                          .out = out.data(), .groups_256 = groups_256.get(), .groups_32 = groups_32.get()}}));
+            QCOMPARE(difference(x.read(), expected), QByteArray());
+            QCOMPARE(difference(out.read(), normed), QByteArray());
+            QCOMPARE(forms_difference(normed, tokens, n, groups_256, groups_32), QByteArray());
+        }
+    }
+
     void widthsThatHaveNoGroupsAreRefused() {
         auto& device = KernelDevice::chosen();
         const Array<float> x(device, 2 * 288);

@@ -136,6 +136,11 @@ void run(std::string_view name, const StepAttentionArguments& a) {
     run(name, a.attention);
 }
 
+void run(std::string_view name, const CombineNormArguments& a) {
+    run(name, a.combine);
+    run(name, a.norm);
+}
+
 void run(std::string_view, const ArgmaxArguments& a) {
     for (std::int64_t row = 0; row < a.rows; ++row) a.out[row] = static_cast<std::int32_t>(cpu::argmax(a.x + row * a.n, a.n));
 }

@@ -48,6 +48,7 @@ void run(std::string_view name, const headroom::kernels::ExpertsDownArguments& a
 void run(std::string_view name, const headroom::kernels::GroupArguments& a);
 void run(std::string_view name, const headroom::kernels::ExpertsTilesArguments& a);
 void run(std::string_view name, const headroom::kernels::CombineArguments& a);
+void run(std::string_view name, const headroom::kernels::CombineNormArguments& a);
 
 void register_model_kernels(Simulator& simulator);
 

@@ -18,7 +18,7 @@ constexpr unsigned group_warps = 4;
 struct Shape {
     unsigned warps, stages;
 };
-constexpr Shape gate_up_shapes[] = {{4, 2}, {3, 2}, {2, 2}, {3, 1}};
+constexpr Shape gate_up_shapes[] = {{4, 2}, {3, 2}, {2, 2}, {3, 1}, {2, 1}};
 constexpr Shape down_shapes[] = {{12, 2}, {8, 2}, {6, 2}, {8, 1}, {6, 1}};
 
 std::optional<Kernel> gate_up_kernel(const ExpertShape& shape) {
@@ -46,11 +46,11 @@ unsigned code_rows(Queue queue, const ExpertShape& shape, std::int32_t tokens) {
 unsigned gate_up_bytes(const ExpertShape& shape, std::int32_t tokens, const Shape& of) {
     const unsigned room = group_warps * 4 * 32 * 2 * sizeof(float);  // the sums of four warps, twice
     return of.warps * (of.stages * tile_rows * row_stride(shape) + room) + round_up(choices(shape, tokens) * kFewItemBytes) +
-           code_bytes(static_cast<unsigned>(tokens), static_cast<unsigned>(shape.width));
+           round_up(static_cast<unsigned>(shape.experts) * sizeof(ExpertAddresses)) + code_bytes(static_cast<unsigned>(tokens), static_cast<unsigned>(shape.width));
 }
 unsigned down_bytes(Queue queue, const ExpertShape& shape, std::int32_t tokens, const Shape& of) {
     return of.warps * of.stages * tile_rows * shape.down_row_bytes + round_up(choices(shape, tokens) * kFewItemBytes) +
-           code_bytes(code_rows(queue, shape, tokens), static_cast<unsigned>(shape.hidden));
+           round_up(static_cast<unsigned>(shape.experts) * sizeof(ExpertAddresses)) + code_bytes(code_rows(queue, shape, tokens), static_cast<unsigned>(shape.hidden));
 }
 
 // The first that fits.

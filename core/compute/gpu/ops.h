@@ -20,6 +20,7 @@ struct Queue {
 // vectors.cpp
 [[nodiscard]] Result<> embed_rows(Queue queue, const EmbedArguments& arguments);
 [[nodiscard]] Result<> norm_rows(Queue queue, const NormArguments& arguments);
+[[nodiscard]] Result<> combine_norm_rows(Queue queue, const CombineNormArguments& arguments);
 [[nodiscard]] Result<> swiglu_rows(Queue queue, const SwigluArguments& arguments);
 // Copies words of four bytes by a kernel (norm_rows, which leaves their bits alone): for what a step needs from pinned memory (`from`: as the
 // device sees it). The engines that copy to a device may be busy with gigabytes of weights, and serve whoever came first.

@@ -44,6 +44,18 @@ Result<> norm_rows(Queue queue, const NormArguments& arguments) {
     return queue.kernels.launch(Kernel::norm_rows, {static_cast<unsigned>(arguments.count)}, {threads}, 0, queue.stream, arguments);
 }
 
+Result<> combine_norm_rows(Queue queue, const CombineNormArguments& arguments) {
+    const auto& [combine, norm] = arguments;
+    if (combine.tokens <= 0) return {};
+    HR_CHECK(check_groups("combine_norm_rows", norm.n, norm.groups_256, norm.groups_32));
+    if (combine.host_outputs || norm.x != combine.x || !norm.weight || norm.rows || norm.n != combine.n || norm.n % 4 != 0) {
+        return fail(ErrorKind::invalid_argument, "combine_norm_rows: rows of {} and {} elements do not go together", combine.n, norm.n);
+    }
+    const auto threads = static_cast<unsigned>(std::clamp((norm.n + 127) / 128 * 32, 256, 1024));
+    return queue.kernels.launch(Kernel::combine_norm_rows, {static_cast<unsigned>(combine.tokens)}, {threads}, static_cast<unsigned>(norm.n) * sizeof(float),
+                                queue.stream, arguments);
+}
+
 Result<> swiglu_rows(Queue queue, const SwigluArguments& arguments) {
     if (arguments.rows <= 0) return {};
     HR_CHECK(check_groups("swiglu_rows", arguments.n, arguments.groups_256, arguments.groups_32));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/compute/cpu/activations.h"
@@ -28,6 +29,7 @@ std::uint32_t form_of(std::uint32_t type) noexcept { return static_cast<std::uin
 
 Result<> PartRunner::enqueue_all(const Step& asked, Tail tail, std::size_t rows, bool captured, const std::stop_token& stop) {
     Step step = asked;
+    uncombined_.reset();
     if (!captured) steps_.fetch_add(1, std::memory_order_relaxed);
     if (begin_ == 0 && weights_.embedding.data != nullptr) {
         HR_CHECK(kernels::embed_rows(queue(), {.table = weights_.embedding, .tokens = step.ids, .x = scratch_.x,
@@ -51,15 +53,18 @@ Result<> PartRunner::enqueue_all(const Step& asked, Tail tail, std::size_t rows,
         HR_CHECK(std::visit([&](const auto& block) { return feed_forward(weights_.layers[i], block, step, captured); }, weights_.layers[i].feed_forward));
         if (!captured) HR_CHECK(driver_.record_event(layer_done_[i % layer_done_.size()].get(), stream_.get()));
     }
+    if (uncombined_) HR_CHECK(kernels::combine_rows(queue(), *std::exchange(uncombined_, std::nullopt)));
     return output(step, tail, rows);
 }
 
 Result<> PartRunner::prepare(const float* x, const float* norm, std::int64_t rows, std::int64_t n, std::uint32_t forms, float* out,
                              const std::int32_t* which) {
-    return kernels::norm_rows(queue(), {.x = x, .rows = which, .weight = norm, .epsilon = transformer_.hyperparameters.epsilon,
+    const kernels::NormArguments arguments{.x = x, .rows = which, .weight = norm, .epsilon = transformer_.hyperparameters.epsilon,
                                         .count = static_cast<std::int32_t>(rows), .n = static_cast<std::int32_t>(n), .out = out,
                                         .groups_256 = (forms & kernels::kForm256) != 0 ? scratch_.groups_256 : kernels::Quantized{},
-                                        .groups_32 = (forms & kernels::kForm32) != 0 ? scratch_.groups_32 : kernels::Quantized{}});
+                                        .groups_32 = (forms & kernels::kForm32) != 0 ? scratch_.groups_32 : kernels::Quantized{}};
+    if (!uncombined_) return kernels::norm_rows(queue(), arguments);
+    return kernels::combine_norm_rows(queue(), {.combine = *std::exchange(uncombined_, std::nullopt), .norm = arguments});
 }
 
 Result<> PartRunner::products(const float* x, std::int64_t tokens, std::span<const Target> targets, bool swiglu) {
@@ -295,9 +300,12 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
         const std::span<const std::uint8_t> here = step.here->experts;
         missing_->compute(block, step.tokens, hand_over_->chosen.as<std::int32_t>(), here.subspan(experts_->first_block(block.layer), static_cast<std::size_t>(shape.experts)));
     }
-    return kernels::combine_rows(queue(), {.table = block.table, .chosen = scratch_.chosen, .shares = scratch_.shares, .outputs = scratch_.outputs,
-                                           .host_outputs = by_processor ? hand_over_->outputs.on_device<float>() : nullptr, .x = scratch_.x,
-                                           .tokens = tokens, .used = shape.used, .n = shape.width});
+    const kernels::CombineArguments combine{.table = block.table, .chosen = scratch_.chosen, .shares = scratch_.shares, .outputs = scratch_.outputs,
+                                            .host_outputs = by_processor ? hand_over_->outputs.on_device<float>() : nullptr, .x = scratch_.x,
+                                            .tokens = tokens, .used = shape.used, .n = shape.width};
+    if (!few || !step.complete) return kernels::combine_rows(queue(), combine);
+    uncombined_ = combine;  // the next layer begins with it
+    return {};
 }
 
 Result<> PartRunner::output(const Step& step, Tail tail, std::size_t rows) {

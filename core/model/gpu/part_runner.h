@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <thread>
@@ -198,6 +199,8 @@ private:
     [[nodiscard]] Result<> prepare(const float* x, const float* norm, std::int64_t rows, std::int64_t n, std::uint32_t forms, float* out,
                                    const std::int32_t* which = nullptr);
     [[nodiscard]] Result<> products(const float* x, std::int64_t tokens, std::span<const Target> targets, bool swiglu);
+    // What the experts of the layer before have left to be added to the residual stream: the next prepare() of it does that.
+    std::optional<kernels::CombineArguments> uncombined_;
     // gate and up of the scratch to the form that the next product reads.
     [[nodiscard]] Result<> swiglu(std::int64_t rows, std::int64_t n, std::uint32_t form);
     [[nodiscard]] kernels::KvPool kv_pool(std::size_t layer) const noexcept;
