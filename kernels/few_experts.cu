@@ -197,6 +197,38 @@ HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
     }
 }
 
+// How long a tile takes: one of several tokens a little longer than one of one.
+HR_DEVICE int weight_of(const Item& item) { return item.count == 1 ? 3 : 4; }
+
+// The block's share of the items' tiles, in their order: `begin` to `end`. By one warp.
+HR_DEVICE void share_tiles(const Item* items, int count, int tiles_of_item, int& begin, int& end) {
+    const auto sum_of = [](int value) {
+        for (int h = 16; h > 0; h >>= 1) value += shuffle_xor(value, h);
+        return value;
+    };
+    int total = 0;
+    for (int i = lane(); i < count; i += kWarp) total += weight_of(items[i]) * tiles_of_item;
+    total = sum_of(total);
+    // A tile is the share's in which it begins.
+    const int from = total * block_x() / grid_x(), to = total * (block_x() + 1) / grid_x();
+    begin = end = 0;
+    for (int base = 0, before = 0; base < count; base += kWarp) {
+        const int weight = base + lane() < count ? weight_of(items[base + lane()]) : 0, own = weight * tiles_of_item;
+        int until = own;  // with the lanes below
+        for (int h = 1; h < kWarp; h *= 2) {
+            const int other = shuffle(until, lane() >= h ? lane() - h : lane());
+            if (lane() >= h) until += other;
+        }
+        const int first = before + until - own;
+        const auto tiles_before = [&](int bound) { return own == 0 || bound <= first ? 0 : bound < first + own ? (bound - first + weight - 1) / weight : tiles_of_item; };
+        begin += tiles_before(from);
+        end += tiles_before(to);
+        before += shuffle(until, kWarp - 1);
+    }
+    begin = sum_of(begin);
+    end = sum_of(end);
+}
+
 // outputs[c] = down hidden[c]. A block takes neighbouring tiles of 16 rows, mostly of one or two experts, and quantizes their choices for itself; a
 // tile is a warp's.
 template <class Weights>
@@ -215,8 +247,9 @@ HR_DEVICE void down(const ExpertsDownArguments& a) {
 
     // The choices were there before the kernel before this one began (gate_up).
     const int count = list_items<true>(table, a.chosen, a.tokens, shape, items);
-    const int tiles_of_item = shape.width / kRowsOfTile, tiles = count * tiles_of_item;
-    const int begin = tiles * block_x() / grid_x(), end = tiles * (block_x() + 1) / grid_x();
+    const int tiles_of_item = shape.width / kRowsOfTile;
+    int begin, end;
+    share_tiles(items, count, tiles_of_item, begin, end);
     const auto start = [&](int tile, int stage) {
         if (tile >= end) {
             start_no_rows();
