@@ -164,9 +164,8 @@ struct ChooseArguments {
     std::int32_t* counts = nullptr;  // as router_row's
 };
 
-// few_experts_gate_up_TYPE: the same for two to sixteen tokens, where the device has matrix units, with the choices grouped by expert. scores and
-// counts are not read.
-// experts_gate_up_TYPE: the same for matrices of this type. scores: where they are given (one token), the choice is made here first
+// few_experts_gate_up_TYPE: the same for two to sixteen tokens, where the device has matrix units, with the choices grouped by expert.
+// experts_gate_up_TYPE: the same for matrices of this type. scores: where they are given (here of one token), the choice is made first
 // (cpu::route), and written to chosen and shares.
 // experts_gate_up: a few tokens: hidden[c] = silu(gate x) * (up x) for every choice c = token * used + rank whose expert is on the device;
 // rows of others are left as they are.
@@ -180,16 +179,16 @@ struct ExpertsGateUpArguments {
     Quantized groups_32;
     float* hidden;                 // [tokens * used, hidden]
     std::int32_t complete;         // every expert of the layer is on the device
-    const float* scores = nullptr; // [experts] or null
+    const float* scores = nullptr; // [tokens, experts] or null
     std::int32_t normalize = 0;
-    float* shares = nullptr;       // [used]
+    float* shares = nullptr;       // [tokens, used]
     std::int32_t* counts = nullptr;  // as router_row's
     // The launch of few_experts_gate_up_TYPE sets these: tiles of each four warps in shared memory, and bytes between their rows.
     std::int32_t stages = 0;
     std::int32_t row_stride = 0;
 };
 
-// few_experts_down_TYPE: the same for two to sixteen tokens, behind few_experts_gate_up_TYPE: outputs is given.
+// few_experts_down_TYPE: the same for two to sixteen tokens, behind few_experts_gate_up_TYPE: outputs is given, and scores where they were given there.
 // experts_down_TYPE: the same for matrices of this type.
 // experts_down: a few tokens: quantizes the rows of hidden itself; y[c] = down hidden[c] for the choices that are on the device.
 // outputs null: x[t] += the weighted sum of y over the ranks (cpu::combine_experts); every expert chosen is on the device.
@@ -206,6 +205,7 @@ struct ExpertsDownArguments {
     // The launch of few_experts_down_TYPE sets these: tiles of each warp in shared memory, and rows of hidden that a block may need.
     std::int32_t stages = 0;
     std::int32_t code_rows = 0;
+    const float* scores = nullptr;  // [tokens, experts] or null: the choice is made from them, chosen is not read
 };
 
 // group_rows: sorts the choices by expert. offsets[e] .. offsets[e + 1] are expert e's entries of rows; rows[i] is the number of a choice

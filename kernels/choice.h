@@ -3,6 +3,7 @@
 // A router's choice of experts.
 
 #include "kernels/arithmetic.h"
+#include "kernels/code_tiles.h"
 
 namespace headroom::device {
 
@@ -36,6 +37,41 @@ HR_DEVICE void choose(const float* scores, int experts, int used, std::int32_t* 
     }
     sync();
 }
+
+#if defined(HR_CODE_TILES)
+
+// The same choice by one warp, of at most 32 * kEach experts. scores: not ordered; chosen, picked: in shared memory, for the same warp.
+template <int kEach>
+HR_DEVICE void choose_by_warp(const float* scores, int experts, int used, std::int32_t* chosen, float* picked) {
+    // Numbers in the order of the scores; 0: there is none, or it has been chosen.
+    std::uint32_t keys[kEach];
+    HR_UNROLL
+    for (int k = 0; k < kEach; ++k) {
+        const int i = lane() + k * kWarp;
+        const float score = i < experts ? ordered(scores[i]) : 0.0F;
+        const std::uint32_t bits = float_to_bits(score == 0 ? 0.0F : score);
+        keys[k] = i < experts ? ((bits >> 31) != 0 ? ~bits : bits | 0x80000000U) : 0;
+    }
+    for (int rank = 0; rank < used; ++rank) {
+        std::uint32_t best = keys[0];
+        HR_UNROLL
+        for (int k = 1; k < kEach; ++k) best = keys[k] > best ? keys[k] : best;
+        best = largest_32(best);
+        auto first = static_cast<std::uint32_t>(kWarp * kEach);
+        HR_UNROLL
+        for (int k = kEach - 1; k >= 0; --k) first = keys[k] == best ? static_cast<std::uint32_t>(lane() + k * kWarp) : first;
+        first = smallest_32(first);
+        HR_UNROLL
+        for (int k = 0; k < kEach; ++k) keys[k] = first == static_cast<std::uint32_t>(lane() + k * kWarp) ? 0 : keys[k];
+        if (lane() == 0) {
+            chosen[rank] = static_cast<std::int32_t>(first);
+            picked[rank] = bits_to_float((best >> 31) != 0 ? best & 0x7fffffffU : ~best);
+        }
+    }
+    sync_warp();
+}
+
+#endif
 
 // Their shares, by one warp. counts: one more for each of the chosen; or null.
 HR_DEVICE void share_out(const float* scores, const float* picked, const std::int32_t* chosen, int experts, int used, bool normalize, float* shares,

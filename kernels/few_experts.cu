@@ -3,6 +3,7 @@
 // once on their way to each multiprocessor.
 
 #include "kernels/arguments.h"
+#include "kernels/choice.h"
 #include "kernels/few.h"
 #include "kernels/row_copies.h"
 
@@ -16,6 +17,22 @@ using namespace kernels;
 inline constexpr int kColumns = kFewTokens;  // of a tile: choices of one expert
 inline constexpr int kRowsOfTile = 16;
 inline constexpr int kParts = 4;             // warps to a tile of gate and up
+
+// The choices of all tokens, from the router's scores. written: a block for each token also writes its choice and its shares for later kernels. Ends with a
+// barrier.
+HR_DEVICE void choose_all(const float* scores, int tokens, const ExpertShape& shape, std::int32_t* chosen, const ExpertsGateUpArguments* written) {
+    __shared__ float picked[kFewThreads / kWarp][kMostFewUsed];
+    for (int token = warp(); token < tokens; token += threads() / kWarp) {
+        const float* own = scores + static_cast<std::int64_t>(token) * shape.experts;
+        std::int32_t* to = chosen + token * shape.used;
+        if (shape.experts <= 4 * kWarp) choose_by_warp<4>(own, shape.experts, shape.used, to, picked[warp()]);
+        else choose_by_warp<kMostFewExperts / kWarp>(own, shape.experts, shape.used, to, picked[warp()]);
+        if (written == nullptr || block_x() != token % grid_x()) continue;
+        share_out(own, picked[warp()], to, shape.experts, shape.used, written->normalize != 0, written->shares + token * shape.used, written->counts);
+        if (lane() < shape.used) written->chosen[token * shape.used + lane()] = to[lane()];
+    }
+    sync();
+}
 
 // An expert with up to kColumns of its choices; columns behind `count` are as the first one.
 struct Item {
@@ -104,6 +121,7 @@ struct CodeRows {
 template <class Weights>
 HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
     __shared__ Arrival arrivals[kFewThreads / kWarp / kParts][kMostCopies];
+    __shared__ std::int32_t chosen[kMostFewTokens * kMostFewUsed];
     const auto& shape = a.shape;
     const int n = shape.width, blocks = n / 256, used = shape.used, row_bytes = static_cast<int>(shape.gate_row_bytes);
     const int group = warp() / kParts, groups = threads() / kWarp / kParts, part = warp() % kParts;
@@ -119,7 +137,8 @@ HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
     wait_for_previous();
     let_next_start();
 
-    const int count = list_items<false>(table, a.chosen, a.tokens, shape, items);
+    if (a.scores != nullptr) choose_all(a.scores, a.tokens, shape, chosen, &a);
+    const int count = list_items<false>(table, a.scores != nullptr ? chosen : a.chosen, a.tokens, shape, items);
     const int tiles_of_item = shape.hidden / 8, tiles = count * tiles_of_item, step = grid_x() * groups;
     const auto start = [&](int tile, int stage) {
         if (tile >= tiles) {
@@ -234,6 +253,7 @@ HR_DEVICE void share_tiles(const Item* items, int count, int tiles_of_item, int&
 template <class Weights>
 HR_DEVICE void down(const ExpertsDownArguments& a) {
     __shared__ Arrival arrivals[kFewThreads / kWarp][kMostCopies];
+    __shared__ std::int32_t chosen[kMostFewTokens * kMostFewUsed];
     const auto& shape = a.shape;
     const int n = shape.hidden, blocks = n / 256, row_bytes = static_cast<int>(shape.down_row_bytes), warps = threads() / kWarp;
     const int stage_bytes = kRowsOfTile * row_bytes;
@@ -245,8 +265,9 @@ HR_DEVICE void down(const ExpertsDownArguments& a) {
     if (lane() < a.stages) prepare_arrival(&arrivals[warp()][lane()]);
     for (int i = thread(); i < shape.experts; i += threads()) table[i] = a.table[i];
 
-    // The choices were there before the kernel before this one began (gate_up).
-    const int count = list_items<true>(table, a.chosen, a.tokens, shape, items);
+    // The choices, or the scores, were there before the kernel before this one (gate_up) went on.
+    if (a.scores != nullptr) choose_all(a.scores, a.tokens, shape, chosen, nullptr);
+    const int count = list_items<true>(table, a.scores != nullptr ? chosen : a.chosen, a.tokens, shape, items);
     const int tiles_of_item = shape.width / kRowsOfTile;
     int begin, end;
     share_tiles(items, count, tiles_of_item, begin, end);

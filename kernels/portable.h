@@ -146,6 +146,11 @@ HR_DEVICE void sync_part(int part, int count) {
 HR_DEVICE int shuffle(int value, int lane) { return __shfl_sync(~0U, value, lane); }
 HR_DEVICE float shuffle(float value, int lane) { return __shfl_sync(~0U, value, lane); }
 HR_DEVICE int shuffle_xor(int value, int mask) { return __shfl_xor_sync(~0U, value, mask); }
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+// The largest and the smallest of the lanes' values, in every lane.
+HR_DEVICE unsigned largest_32(unsigned value) { return __reduce_max_sync(~0U, value); }
+HR_DEVICE unsigned smallest_32(unsigned value) { return __reduce_min_sync(~0U, value); }
+#endif
 HR_DEVICE float shuffle_xor(float value, int mask) { return __shfl_xor_sync(~0U, value, mask); }
 HR_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 HR_DEVICE float rint(float x) { return rintf(x); }

@@ -90,6 +90,13 @@ inline float shuffle(float value, int lane, Site at = Site::current()) { return 
 inline int shuffle_xor(int value, int mask, Site at = Site::current()) { return emulated::lanes(value, at)[(emulated::place.thread & 31) ^ mask]; }
 inline float shuffle_xor(float value, int mask, Site at = Site::current()) { return emulated::lanes(value, at)[(emulated::place.thread & 31) ^ mask]; }
 
+inline unsigned largest_32(unsigned value, Site at = Site::current()) {
+    const auto values = emulated::lanes(value, at);
+    for (int i = 0; i < 32; ++i) value = values[i] > value ? values[i] : value;
+    return value;
+}
+inline unsigned smallest_32(unsigned value, Site at = Site::current()) { return ~largest_32(~value, at); }
+
 float fma(float a, float b, float c);
 float rint(float x);
 float sqrt(float x);

@@ -1,5 +1,6 @@
 #include <QTest>
 
+#include <cmath>
 #include <numeric>
 
 #include "core/compute/cpu/ops.h"
@@ -252,7 +253,7 @@ private slots:
         for (const bool normalize : {true, false}) {
             Experts e(device, layout("Q4_K"), layout("Q4_K"), layout("Q6_K"), experts, width, hidden, {}, random);
             e.shape.used = used;
-            QVERIFY(kernels::chooses_by_itself(device.queue(), e.shape));
+            QVERIFY(kernels::chooses_by_itself(device.queue(), e.shape, 1));
             const Weights router(device, layout("F32"), experts, width, random);
             const auto values = random.values(width), weight = random.values(width);
             std::vector<float> normed(values.size());
@@ -281,6 +282,44 @@ private slots:
                 expected_hidden.insert(expected_hidden.end(), middle.begin(), middle.end());
             }
             QCOMPARE(difference(there_hidden.read(), expected_hidden), QByteArray());
+        }
+    }
+
+    // The kernels that group the choices of several tokens by expert make them, too.
+    void groupedExpertsChooseThemselves() {
+        auto& device = KernelDevice::chosen();
+        Random random(10);
+        const std::int32_t tokens = 3, width = 256, hidden = 256;
+        for (const auto& [experts, used] : {std::pair{40, 3}, {7, 7}, {200, 2}}) {
+            Experts e(device, layout("Q4_K"), layout("Q4_K"), layout("Q4_K"), experts, width, hidden, {}, random);
+            e.shape.used = used;
+            const auto choices_made = static_cast<std::size_t>(tokens * used);
+            auto scores = random.values(std::int64_t{tokens} * experts);
+            for (float& score : scores) score = std::round(4 * score) / 4;  // many ties, -0 among them
+            Rows x(device, random.values(tokens * width), tokens, width);
+            const Array<float> there(device, scores), shares(device, choices_made), there_hidden(device, choices_made * hidden), outputs(device, choices_made * width);
+            const Array<std::int32_t> chosen(device, choices_made), counts(device, std::vector<std::int32_t>(std::size_t(experts), 5));
+            REQUIRE(kernels::experts_gate_up(device.queue(), {e.table.data(), e.shape, chosen.data(), tokens, x.x(), x.groups_256(), {}, there_hidden.data(),
+                                                              1, there.data(), 1, shares.data(), counts.data()}));
+            REQUIRE(kernels::experts_down(device.queue(), {.table = e.table.data(), .shape = e.shape, .chosen = chosen.data(), .shares = shares.data(),
+                                                           .tokens = tokens, .hidden = there_hidden.data(), .x = nullptr, .outputs = outputs.data(),
+                                                           .scores = there.data()}));
+            std::vector<std::int32_t> choice(choices_made), counted(std::size_t(experts), 5);
+            std::vector<float> weights(choices_made), expected;
+            cpu::route(scores.data(), tokens, experts, used, true, choice.data(), weights.data());
+            QCOMPARE(chosen.read(), choice);
+            QCOMPARE(difference(shares.read(), weights), QByteArray());
+            for (const std::int32_t expert : choice) ++counted[std::size_t(expert)];
+            QCOMPARE(counts.read(), counted);
+            for (std::size_t i = 0; i < choice.size(); ++i) {
+                const auto expert = std::size_t(choice[i]);
+                Rows own(device, row(x.values, i / std::size_t(used), std::size_t(width)), 1, width);
+                auto middle = own.product(e.gate[expert]->here.matrix);
+                cpu::reference::swiglu(middle.data(), own.product(e.up[expert]->here.matrix).data(), hidden, middle.data());
+                const auto output = Rows(device, middle, 1, hidden).product(e.down[expert]->here.matrix);
+                expected.insert(expected.end(), output.begin(), output.end());
+            }
+            QCOMPARE(difference(outputs.read(), expected), QByteArray());
         }
     }
 

@@ -198,8 +198,8 @@ void run(std::string_view, const ChooseArguments& a) {
 void run(std::string_view, const ExpertsGateUpArguments& a) {
     const ExpertShape& s = a.shape;
     if (a.scores) {
-        cpu::route(a.scores, 1, s.experts, s.used, a.normalize != 0, a.chosen, a.shares);
-        count_chosen(a.counts, a.chosen, s.used);
+        cpu::route(a.scores, a.tokens, s.experts, s.used, a.normalize != 0, a.chosen, a.shares);
+        count_chosen(a.counts, a.chosen, a.tokens * s.used);
     }
     Rows x(a.tokens, s.width, a.x);
     x.take_for(static_cast<TensorType>(s.gate_type), a.groups_256, a.groups_32);

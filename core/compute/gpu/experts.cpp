@@ -29,7 +29,9 @@ std::optional<Kernel> gate_up_kernel(Queue queue, const ExpertShape& shape, std:
 
 }  // namespace
 
-bool chooses_by_itself(Queue queue, const ExpertShape& shape) noexcept { return gate_up_kernel(queue, shape, 1).has_value(); }
+bool chooses_by_itself(Queue queue, const ExpertShape& shape, std::int32_t tokens) noexcept {
+    return tokens == 1 ? gate_up_kernel(queue, shape, 1).has_value() : groups_experts(queue, shape, tokens);
+}
 
 Result<> router_row(Queue queue, const RouterArguments& arguments) {
     if (arguments.tokens <= 0) return {};
@@ -58,13 +60,15 @@ Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments) {
     HR_CHECK(check_matrix("experts_gate_up", shape.gate_type, shape.hidden, shape.width));
     HR_CHECK(check_matrix("experts_gate_up", shape.up_type, shape.hidden, shape.width));
     if (groups_experts(queue, shape, arguments.tokens)) return few_experts_gate_up(queue, arguments);
+    if (arguments.scores && !chooses_by_itself(queue, shape, arguments.tokens)) {
+        return fail(ErrorKind::invalid_argument, "experts_gate_up: these types have no kernel that chooses");
+    }
     constexpr unsigned threads = 256;
     const std::int64_t units = std::int64_t{arguments.tokens} * shape.used * shape.hidden;
     if (const auto special = gate_up_kernel(queue, shape, arguments.tokens)) {
         const unsigned blocks = static_cast<unsigned>(std::min<std::int64_t>(units, multiprocessors(queue)));
         return queue.kernels.launch(*special, {blocks}, {wide_block(queue)}, gate_up_bytes(shape, arguments.tokens), queue.stream, arguments);
     }
-    if (arguments.scores) return fail(ErrorKind::invalid_argument, "experts_gate_up: these types have no kernel that chooses");
     const auto choices = static_cast<unsigned>(arguments.tokens * shape.used);
     // Three blocks to a multiprocessor, dealt evenly to the choices.
     const unsigned of_choice = std::max(1U, 3 * multiprocessors(queue) / choices);

@@ -39,8 +39,8 @@ struct Queue {
 // experts.cpp
 [[nodiscard]] Result<> router_row(Queue queue, const RouterArguments& arguments);
 [[nodiscard]] Result<> choose_experts(Queue queue, const ChooseArguments& arguments);
-// Whether experts_gate_up makes the choice itself, from the scores of one token.
-[[nodiscard]] bool chooses_by_itself(Queue queue, const ExpertShape& shape) noexcept;
+// Whether experts_gate_up makes the choice itself, from the scores of so many tokens.
+[[nodiscard]] bool chooses_by_itself(Queue queue, const ExpertShape& shape, std::int32_t tokens) noexcept;
 // Whether experts_gate_up and experts_down read the weights of an expert once for all of the tokens (2 to 16) that chose it, and so are quicker.
 // experts_down must then be given `outputs`, and follow experts_gate_up at once.
 [[nodiscard]] bool groups_experts(Queue queue, const ExpertShape& shape, std::int32_t tokens) noexcept;

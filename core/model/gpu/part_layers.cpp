@@ -177,7 +177,7 @@ Result<> PartRunner::swiglu(std::int64_t rows, std::int64_t n, std::uint32_t for
 
 // Whether the experts' first kernel makes the choice, and not the router's: where nobody else needs it before.
 bool PartRunner::chooses_later(const DeviceMixture& block, const Step& step) const noexcept {
-    return step.tokens == 1 && step.complete && kernels::chooses_by_itself(queue(), block.shape);
+    return step.complete && kernels::chooses_by_itself(queue(), block.shape, static_cast<std::int32_t>(step.tokens));
 }
 
 // Norm, router, choice.
@@ -214,7 +214,8 @@ Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step, b
                                                 .counts = experts_->counts(block.layer)}));
     return kernels::experts_down(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .shares = scratch_.shares,
                                            .tokens = tokens, .hidden = scratch_.gate, .x = scratch_.x,
-                                           .outputs = added ? nullptr : scratch_.outputs});
+                                           .outputs = added ? nullptr : scratch_.outputs,
+                                           .scores = chooses_later(block, step) ? scratch_.scores : nullptr});
 }
 
 std::vector<ExpertStream::Matrix> PartRunner::streamed(const DeviceMixture& block, const Step& step) const {
