@@ -9,6 +9,7 @@
 #include <functional>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -190,6 +191,8 @@ struct Mixture {
             values.insert(values.end(), all.begin(), all.begin() + used);
         }
         chosen = bench.array(values);
+        const std::set<std::int32_t> once(values.begin(), values.end());
+        different = static_cast<double>(once.size());
         std::vector<std::int32_t> offsets_here, rows_here;
         for (std::int32_t e = 0; e < experts; ++e) {
             offsets_here.push_back(static_cast<std::int32_t>(rows_here.size()));
@@ -205,6 +208,7 @@ struct Mixture {
     const ExpertAddresses* table() { return tables[turn_++ % tables.size()]; }
 
     std::uint32_t down;
+    double different = 0;  // experts that are chosen
     ExpertShape shape = {};
     std::vector<const ExpertAddresses*> tables;
     std::int32_t *chosen = nullptr, *offsets = nullptr, *rows = nullptr;
@@ -222,14 +226,15 @@ void mixture_decode(Bench& bench, std::int32_t tokens) {
         float* x = bench.space<float>(count * width);
         float* middle = bench.space<float>(count * used * hidden);
         const Quantized groups = bench.quantized(std::int64_t{tokens} * width, 256);
-        const double gate_up = 2.0 * tokens * used * hidden * row_bytes(q4_k, width), down = 1.0 * tokens * used * width * row_bytes(type, hidden);
+        float* outputs = tokens > 1 ? bench.space<float>(count * used * width) : nullptr;
+        const double gate_up = 2.0 * m.different * hidden * row_bytes(q4_k, width), down = m.different * width * row_bytes(type, hidden);
         if (type == q4_k) {
             bench.time(fmt::format("30b gate and up of 8 experts, {} tokens", tokens), gate_up, 4.0 * tokens * used * hidden * width, [&] {
                 return experts_gate_up(bench.queue(), {m.table(), m.shape, m.chosen, tokens, x, groups, {}, middle, 1});
             });
         }
         bench.time(fmt::format("30b down of 8 experts {}, {} tokens", type_name, tokens), down, 2.0 * tokens * used * hidden * width, [&] {
-            return experts_down(bench.queue(), {m.table(), m.shape, m.chosen, m.shares, tokens, middle, x, nullptr});
+            return experts_down(bench.queue(), {m.table(), m.shape, m.chosen, m.shares, tokens, middle, x, outputs});
         });
     }
 }
@@ -314,24 +319,29 @@ void attention(Bench& bench, const std::string& name, std::int32_t heads, std::i
     bench.time(fmt::format("{} attention at {}, {} tokens", name, position, tokens), one.bytes, 0, [&] { return one.launch(bench); });
 }
 
-// The kernels of a layer of the mixture for one token, one behind the other as in a step; then without each of them: what it costs there.
-void layers(Bench& bench, std::int32_t position) {
+// The kernels of a layer of the mixture for one token, or one of each of several sessions, one behind the other as in a step; then without each of them:
+// what it costs there.
+void layers(Bench& bench, std::int32_t position, std::int32_t tokens, std::uint32_t down_type) {
     bench.reset();
-    Mixture m(bench, 1, q4_k);
-    Attention at(bench, 32, 4, position, 1);
+    const auto count = static_cast<std::uint64_t>(tokens);
+    Mixture m(bench, tokens, down_type);
+    Attention at(bench, 32, 4, position, tokens);
     ProductArguments qkv = {}, out = {};
     const auto target = [&](std::uint32_t type, std::int32_t rows, std::int32_t cols, float* y, bool add) {
         return Target{{nullptr, type, rows, cols, row_bytes(type, cols)}, nullptr, y, rows, add ? 1 : 0};
     };
-    float* x = bench.space<float>(width);
-    float* middle = bench.space<float>(used * hidden);
+    float* x = bench.space<float>(count * width);
+    float* middle = bench.space<float>(count * used * hidden);
+    float* outputs = tokens > 1 ? bench.space<float>(count * used * width) : nullptr;
     qkv.targets[0] = target(q4_k, 4096, width, at.h.q, false);
     qkv.targets[1] = target(q4_k, 512, width, const_cast<float*>(at.h.k), false);
     qkv.targets[2] = target(q6_k, 512, width, const_cast<float*>(at.h.v), false);
     qkv.target_count = 3;
     out.targets[0] = target(q4_k, width, 4096, x, true);
     out.target_count = 1;
-    qkv.tokens = out.tokens = 1;
+    qkv.tokens = out.tokens = tokens;
+    const Quantized groups = bench.quantized(std::int64_t{tokens} * 4096, 256);
+    if (tokens > 1) qkv.groups_256 = out.groups_256 = groups;
     qkv.forms = out.forms = kForm256;
     qkv.x = x;
     out.x = at.a.out;
@@ -343,20 +353,34 @@ void layers(Bench& bench, std::int32_t position) {
     r.epsilon = 1e-6F;
     r.used = used;
     r.normalize = 1;
-    r.normed = bench.space<float>(width);
-    r.groups_256 = bench.quantized(width, 256);
-    r.scores = bench.space<float>(experts);
-    r.tokens = 1;
+    r.normed = bench.space<float>(count * width);
+    r.groups_256 = bench.quantized(std::int64_t{tokens} * width, 256);
+    r.scores = bench.space<float>(count * experts);
+    r.tokens = tokens;
+    // The choice is made from other scores: those of random rows might choose the same experts for all.
+    std::vector<float> random_scores(count * experts);
+    std::mt19937 random(3);
+    for (float& score : random_scores) score = static_cast<float>(random() >> 8);
+    const float* scores = bench.array(random_scores);
+    // Several tokens' rows are quantized by kernels of their own, the first of which also adds what the experts of the layer before have left.
+    const NormArguments norm{.x = x, .rows = nullptr, .weight = qkv.norm, .epsilon = qkv.epsilon, .count = tokens, .n = width, .out = nullptr, .groups_256 = groups, .groups_32 = {}};
+    const NormArguments heads{.x = at.a.out, .rows = nullptr, .weight = nullptr, .epsilon = 0, .count = tokens, .n = 4096, .out = nullptr, .groups_256 = groups, .groups_32 = {}};
     const auto product = [&](ProductArguments& a) {
         for (std::int32_t i = 0; i < a.target_count; ++i) {
             Matrix& w = a.targets[i].w;
             w.data = bench.weights(std::uint64_t{w.row_bytes} * static_cast<std::uint64_t>(w.rows));
         }
-        return product_row(bench.queue(), a);
+        return tokens == 1 ? product_row(bench.queue(), a) : product_rows(bench.queue(), a);
     };
     const std::pair<const char*, std::function<Result<>()>> parts[] = {
+        {"norm",
+         [&]() -> Result<> {
+             if (tokens == 1) return {};
+             return combine_norm_rows(bench.queue(), {{nullptr, m.chosen, m.shares, outputs, nullptr, x, tokens, used, width}, norm});
+         }},
         {"q k v", [&] { return product(qkv); }},
         {"attention", [&] { return at.launch(bench); }},
+        {"heads", [&] { return tokens == 1 ? Result<>{} : norm_rows(bench.queue(), heads); }},
         {"o", [&] { return product(out); }},
         {"router",
          [&] {
@@ -365,12 +389,17 @@ void layers(Bench& bench, std::int32_t position) {
          }},
         {"gate and up",
          [&] {
-             return experts_gate_up(bench.queue(), {m.table(), m.shape, m.chosen, 1, r.normed, r.groups_256, {}, middle, 1, r.scores, 1, m.shares, nullptr});
+             return experts_gate_up(bench.queue(), {m.table(), m.shape, m.chosen, tokens, r.normed, r.groups_256, {}, middle, 1, scores, 1, m.shares, nullptr});
          }},
-        {"down", [&] { return experts_down(bench.queue(), {m.table(), m.shape, m.chosen, m.shares, 1, middle, x, nullptr}); }},
+        {"down",
+         [&] {
+             ExpertsDownArguments down{m.table(), m.shape, m.chosen, m.shares, tokens, middle, x, outputs};
+             if (tokens > 1) down.scores = scores;
+             return experts_down(bench.queue(), down);
+         }},
     };
     const auto time = [&](const std::string& name, std::size_t left_out) {
-        bench.time(fmt::format("30b layer at {}{}", position, name), 0, 0, [&]() -> Result<> {
+        bench.time(fmt::format("30b layer at {}, {} tokens{}", position, tokens, name), 0, 0, [&]() -> Result<> {
             for (std::size_t i = 0; i < std::size(parts); ++i) {
                 if (i != left_out) HR_CHECK(parts[i].second());
             }
@@ -419,10 +448,12 @@ int main(int argc, char** argv) {
         attention(bench, "30b", 32, 4, position, 1);
         attention(bench, "8b", 32, 8, position, 1);
     }
-    for (const std::int32_t position : {200, 300, 16400}) layers(bench, position);
+    for (const std::int32_t position : {200, 300, 16400}) layers(bench, position, 1, q4_k);
+    for (const std::uint32_t down : {q4_k, q6_k}) layers(bench, 200, 8, down);
     attention(bench, "30b", 32, 4, 300, 8);
     attention(bench, "8b", 32, 8, 300, 8);
     products(bench, "30b logits", {{q6_k, 151936}}, 2048, 1, false, true);
+    products(bench, "30b logits, 8 tokens", {{q6_k, 151936}}, 2048, 8, false, false);
     products(bench, "8b q k v", {{q4_k, 4096}, {q4_k, 1024}, {q6_k, 1024}}, 4096, 1, false, true);
     products(bench, "8b o", {{q4_k, 4096}}, 4096, 1, false, false);
     products(bench, "8b gate and up", {{q4_k, 12288}, {q4_k, 12288}}, 4096, 1, true, true);
