@@ -71,11 +71,13 @@ struct NormArguments {
 // product_row_TYPE, product_row_TYPE_TYPE: the same, where all matrices are of this type, or of one of the two.
 // product_rows: any number of tokens; reads groups_* (and x for float weights). norm is not read.
 // product_few: the same on matrix units, where the device has them, and all matrices are of type Q4_K, Q5_K or Q6_K (a gate and an up matrix of
-// one of them): fast for 2 to 8 tokens, which a block works on together.
+// one of them): fast for 2 to 8 tokens, which a block works on together. product_few_q6_k: the same for one matrix of Q6_K whose rows are a multiple of
+// 2,048 wide.
 inline constexpr int kProductRowThreads = 640;     // of a block, one on each multiprocessor: so many as leave enough registers
 inline constexpr int kProductRowThreadsHip = 256;
 inline constexpr int kFewTokens = 8;
 inline constexpr int kFewThreads = 512;
+inline constexpr int kFewPieceStride = 1696;  // bytes between rows of eight superblocks of Q6_K in shared memory
 struct ProductArguments {
     Target targets[3];
     std::int32_t target_count;
@@ -87,6 +89,7 @@ struct ProductArguments {
     float epsilon;
     Quantized groups_256;
     Quantized groups_32;
+    std::int32_t stages = 0;  // the launch of product_few_q6_k sets it: pieces of each four warps in shared memory
 };
 
 // A block of product_tiles and experts_tiles: its threads, the rows of weights and the tokens it multiplies, and the shared memory it needs:
@@ -408,6 +411,7 @@ struct AwaitArguments {
     X(product_row_q5_k_q6_k, ProductArguments)                   \
     X(product_rows, ProductArguments)                            \
     X(product_few, ProductArguments)                             \
+    X(product_few_q6_k, ProductArguments)                        \
     HR_KERNELS_OF_TYPES(X, product_tiles, ProductTilesArguments) \
     X(router_row, RouterArguments)                               \
     X(choose_experts, ChooseArguments)                           \

@@ -4,8 +4,8 @@
 // shared memory.
 
 #include "kernels/arguments.h"
-#include "kernels/copies.h"
 #include "kernels/few.h"
+#include "kernels/row_copies.h"
 #include "kernels/targets.h"
 
 #if defined(HR_CODE_TILES)
@@ -38,6 +38,19 @@ struct Tiles {
         at[1] = gated ? address(a.targets[1].w, row) : address(w, row + 8);
     }
 };
+
+// Fetches memory that will be read soon, some KiB from a multiple of 4. Where the kernel before may still be at work there is time to bring it into this
+// multiprocessor's cache: a word of each 32 bytes.
+HR_DEVICE void fetch(const std::uint8_t* from, int bytes) {
+#if defined(HR_CUDA) && __CUDA_ARCH__ >= 900
+    int all = 0;
+    for (int at = lane() * 32; at < bytes; at += kWarp * 32) all |= load_4(from + at);
+    // Something must come of what was read.
+    asm volatile("{ .reg .pred none; setp.eq.s32 none, %0, 0; @none prefetch.global.L2 [%1]; }" ::"r"(all), "l"(from));
+#else
+    prefetch(from, bytes);
+#endif
+}
 
 HR_DEVICE float with_bias(const Target& target, int row, float value) { return target.bias != nullptr ? value + target.bias[row] : value; }
 
@@ -92,46 +105,63 @@ HR_DEVICE int run_tiles(const ProductArguments& a, const Tiles& tiles, int targe
     return tile;
 }
 
+// The codes of up to eight tokens in shared memory. Rows are padded further apart, so that the tokens' words lie in different banks.
+struct TokenCodes {
+    std::int8_t* codes;
+    std::int16_t* sums;
+    float* scales;  // [blocks, kTokens]
+    int cols, code_stride, sum_stride;
+
+    HR_DEVICE TokenCodes(unsigned char* from, int columns)
+        : codes(reinterpret_cast<std::int8_t*>(from)), cols(columns), code_stride(columns + 32), sum_stride((columns / 8 + 127) / 128 * 64 + 16) {
+        sums = reinterpret_cast<std::int16_t*>(codes + kTokens * code_stride);
+        scales = reinterpret_cast<float*>(sums + kTokens * sum_stride);
+    }
+    // Behind everything.
+    HR_DEVICE float* end() const { return scales + kTokens * (cols / 256); }
+    // By the whole block. Ends with a barrier.
+    HR_DEVICE void load(const ProductArguments& a, int first_token) const {
+        const int blocks = cols / 256;
+        for (int t = warp(); t < kTokens; t += threads() / kWarp) {
+            const bool there = first_token + t < a.tokens;
+            const std::int64_t row = there ? first_token + t : first_token;
+            for (int i = lane() * 16; i < cols; i += kWarp * 16) start_copy(codes + t * code_stride + i, a.groups_256.codes + row * cols + i, there);
+            for (int i = lane() * 8; i < cols / 16; i += kWarp * 8) start_copy(sums + t * sum_stride + i, a.groups_256.sums + row * (cols / 16) + i, there);
+            for (int b = lane(); b < blocks; b += kWarp) scales[b * kTokens + t] = there ? a.groups_256.scales[row * blocks + b] : 0.0F;
+        }
+        close_copies();
+        wait_for_copies<0>();
+        sync();
+    }
+    HR_DEVICE Columns columns() const {
+        const int column = lane() >> 2;
+        const float* own_scales = scales + 2 * (lane() & 3);
+        return {codes + column * code_stride, sums + column * sum_stride, {own_scales, own_scales + 1}, kTokens};
+    }
+};
+
 }  // namespace
 
 // A row of blocks for each eight tokens. Shared memory: see products.cpp.
 HR_EARLY_KERNEL(product_few, ProductArguments, kernels::kFewThreads) {
     const Tiles tiles(a);
-    const int cols = a.targets[0].w.cols, blocks = cols / 256;
     const int first_token = block_y() * kTokens, group = warp() / kParts;
     const int number = group * grid_x() + block_x();
-    // The first rows are on the way while the tokens' codes are still being made.
+    // The first rows come to this multiprocessor's cache while the tokens' codes are still being made.
     for (int target = 0, before = 0; target < tiles.targets; before += tiles.of(a, target), ++target) {
         const int tile = number - before, part = warp() % kParts;
         if (tile < 0 || tile >= tiles.of(a, target)) continue;
         const kernels::Matrix& w = a.targets[tiles.gated ? part / 2 : target].w;
         const int row = tiles.gated ? 8 * tile + part % 2 * 4 : 16 * tile + part * 4;  // four of them
         const int rows = row + 4 < w.rows ? 4 : w.rows - row;
-        if (rows > 0) prefetch(w.data + static_cast<std::int64_t>(row) * w.row_bytes, rows * static_cast<int>(w.row_bytes));
+        if (rows > 0) fetch(w.data + static_cast<std::int64_t>(row) * w.row_bytes, rows * static_cast<int>(w.row_bytes));
     }
     wait_for_previous();
 
-    const int code_stride = cols + 32, sum_stride = (cols / 8 + 127) / 128 * 64 + 16;
-    unsigned char* shared = dynamic_shared();
-    auto* codes = reinterpret_cast<std::int8_t*>(shared);
-    auto* sums = reinterpret_cast<std::int16_t*>(codes + kTokens * code_stride);
-    auto* scales = reinterpret_cast<float*>(sums + kTokens * sum_stride);
-    float* room = scales + kTokens * blocks + group * (2 * kParts * 4 * kWarp);
-    for (int t = warp(); t < kTokens; t += threads() / kWarp) {
-        const bool there = first_token + t < a.tokens;
-        const std::int64_t row = there ? first_token + t : first_token;
-        for (int i = lane() * 16; i < cols; i += kWarp * 16) start_copy(codes + t * code_stride + i, a.groups_256.codes + row * cols + i, there);
-        for (int i = lane() * 8; i < cols / 16; i += kWarp * 8) start_copy(sums + t * sum_stride + i, a.groups_256.sums + row * (cols / 16) + i, there);
-        for (int b = lane(); b < blocks; b += kWarp) scales[b * kTokens + t] = there ? a.groups_256.scales[row * blocks + b] : 0.0F;
-    }
-    close_copies();
-    wait_for_copies<0>();
-    sync();
-
-    // Rows are padded further apart, so that the eight tokens' words lie in different banks.
-    const int column = lane() >> 2;
-    const float* own_scales = scales + 2 * (lane() & 3);
-    const Columns x = {codes + column * code_stride, sums + column * sum_stride, {own_scales, own_scales + 1}, kTokens};
+    const TokenCodes tokens(dynamic_shared(), a.targets[0].w.cols);
+    float* room = tokens.end() + group * (2 * kParts * 4 * kWarp);
+    tokens.load(a, first_token);
+    const Columns x = tokens.columns();
     int tile = number, turn = 0;
     for (int target = 0; target < tiles.targets; ++target) {
         const int count = tiles.of(a, target);
@@ -143,6 +173,73 @@ HR_EARLY_KERNEL(product_few, ProductArguments, kernels::kFewThreads) {
             }
         }
         tile -= count;
+    }
+}
+
+// One matrix of Q6_K, whose blocks of 210 bytes are best read from shared memory: rows come there in pieces of eight superblocks, several pieces ahead.
+HR_EARLY_KERNEL(product_few_q6_k, ProductArguments, kernels::kFewThreads) {
+    constexpr int kPiece = 8, kRowsOfTile = 16;
+    constexpr int kPieceBytes = kPiece * FewQ6K::kBytes, kStride = kernels::kFewPieceStride, kStageBytes = kRowsOfTile * kStride;
+    static_assert(kPieceBytes % 16 == 0 && kStride >= kPieceBytes && kStride % 128 == 32);
+    __shared__ Arrival arrivals[kernels::kFewThreads / kWarp / kParts][kMostCopies];
+    const Target& to = a.targets[0];
+    const int group = warp() / kParts, groups = threads() / kWarp / kParts, part = warp() % kParts;
+    const int pieces = to.w.cols / 256 / kPiece, first_token = block_y() * kTokens;
+    const int number = group * grid_x() + block_x(), step = groups * grid_x(), count = (to.w.rows + kRowsOfTile - 1) / kRowsOfTile;
+    unsigned char* own_stages = dynamic_shared() + group * a.stages * kStageBytes;
+    const TokenCodes tokens(dynamic_shared() + groups * a.stages * kStageBytes, to.w.cols);
+    float* room = tokens.end() + group * (2 * kParts * 4 * kWarp);
+    if (part == kParts - 1 && lane() < a.stages) prepare_arrival(&arrivals[group][lane()]);
+    sync();
+    // item: of the group's pieces, one after the other.
+    const auto start = [&](int item, int stage) {
+        const int tile = number + item / pieces * step;
+        if (tile >= count) {
+            start_no_rows();
+            return;
+        }
+        const int row = kRowsOfTile * tile + (lane() & 15);
+        const std::uint8_t* from = to.w.data + static_cast<std::int64_t>(row < to.w.rows ? row : to.w.rows - 1) * to.w.row_bytes + item % pieces * kPieceBytes;
+        start_rows(own_stages + stage * kStageBytes + (lane() & 15) * kStride, from, kRowsOfTile, kPieceBytes, &arrivals[group][stage]);
+    };
+    if (part == kParts - 1) {
+        for (int stage = 0; stage < a.stages; ++stage) start(stage, stage);
+    }
+    wait_for_previous();
+    tokens.load(a, first_token);
+    const Columns x = tokens.columns();
+
+    int item = 0, stage = 0, turn = 0, half = 0;
+    for (int tile = number; tile < count; tile += step, half ^= 1) {
+        float accumulators[4] = {};
+        float* sums = room + half * (kParts * 4 * kWarp);  // [part][output][lane]
+        for (int piece = 0; piece < pieces; ++piece, ++item) {
+            await_rows(&arrivals[group][stage], turn, a.stages - 1, kParts * kWarp);
+            const std::uint8_t* row = own_stages + stage * kStageBytes + (lane() >> 2) * kStride;
+            const std::uint8_t* const at[2] = {row, row + 8 * kStride};
+            for (int b = part; b < kPiece; b += kParts) {
+                add_superblock<FewQ6K>(FewQ6K::load(at, b * FewQ6K::kBytes), piece * kPiece + b, x, accumulators);
+            }
+            if (piece == pieces - 1) {
+                HR_UNROLL
+                for (int i = 0; i < 4; ++i) sums[(part * 4 + i) * kWarp + lane()] = accumulators[i];
+            }
+            sync_part(group, kParts * kWarp);
+            if (part == kParts - 1) start(item + a.stages, stage);
+            if (++stage == a.stages) {
+                stage = 0;
+                turn ^= 1;
+            }
+        }
+        const int token = first_token + 2 * (lane() & 3) + part;
+        if (part < 2 && token < a.tokens) {
+            HR_UNROLL
+            for (int r = 0; r < 2; ++r) {
+                const float* sum = sums + (2 * r + part) * kWarp + lane();
+                const int row = kRowsOfTile * tile + (lane() >> 2) + 8 * r;
+                if (row < to.w.rows) store(to, token, row, (sum[0] + sum[2 * 4 * kWarp]) + (sum[4 * kWarp] + sum[3 * 4 * kWarp]));
+            }
+        }
     }
 }
 

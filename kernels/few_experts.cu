@@ -2,6 +2,8 @@
 // of an expert are read once for its tokens, most often one or two. Rows of weights come to shared memory ahead of their use, several tiles at
 // once on their way to each multiprocessor.
 
+#include <type_traits>
+
 #include "kernels/arguments.h"
 #include "kernels/choice.h"
 #include "kernels/few.h"
@@ -216,23 +218,32 @@ HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
     }
 }
 
-// How long a tile takes: one of several tokens a little longer than one of one.
-HR_DEVICE int weight_of(const Item& item) { return item.count == 1 ? 3 : 4; }
+// How long a tile takes: where the computation is slower than the memory, one of several tokens longer than one of one.
+template <class Weights>
+HR_DEVICE int weight_of(const Item& item) {
+    return std::is_same_v<Weights, FewQ6K> && item.count > 1 ? 4 : 3;
+}
 
 // The block's share of the items' tiles, in their order: `begin` to `end`. By one warp.
+template <class Weights>
 HR_DEVICE void share_tiles(const Item* items, int count, int tiles_of_item, int& begin, int& end) {
+    if constexpr (!std::is_same_v<Weights, FewQ6K>) {  // they are all alike
+        begin = count * tiles_of_item * block_x() / grid_x();
+        end = count * tiles_of_item * (block_x() + 1) / grid_x();
+        return;
+    }
     const auto sum_of = [](int value) {
         for (int h = 16; h > 0; h >>= 1) value += shuffle_xor(value, h);
         return value;
     };
     int total = 0;
-    for (int i = lane(); i < count; i += kWarp) total += weight_of(items[i]) * tiles_of_item;
+    for (int i = lane(); i < count; i += kWarp) total += weight_of<Weights>(items[i]) * tiles_of_item;
     total = sum_of(total);
     // A tile is the share's in which it begins.
     const int from = total * block_x() / grid_x(), to = total * (block_x() + 1) / grid_x();
     begin = end = 0;
     for (int base = 0, before = 0; base < count; base += kWarp) {
-        const int weight = base + lane() < count ? weight_of(items[base + lane()]) : 0, own = weight * tiles_of_item;
+        const int weight = base + lane() < count ? weight_of<Weights>(items[base + lane()]) : 0, own = weight * tiles_of_item;
         int until = own;  // with the lanes below
         for (int h = 1; h < kWarp; h *= 2) {
             const int other = shuffle(until, lane() >= h ? lane() - h : lane());
@@ -270,7 +281,7 @@ HR_DEVICE void down(const ExpertsDownArguments& a) {
     const int count = list_items<true>(table, a.scores != nullptr ? chosen : a.chosen, a.tokens, shape, items);
     const int tiles_of_item = shape.width / kRowsOfTile;
     int begin, end;
-    share_tiles(items, count, tiles_of_item, begin, end);
+    share_tiles<Weights>(items, count, tiles_of_item, begin, end);
     const auto start = [&](int tile, int stage) {
         if (tile >= end) {
             start_no_rows();

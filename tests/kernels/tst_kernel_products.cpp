@@ -90,6 +90,32 @@ private slots:
         }
     }
 
+    // Long rows of Q6_K have a kernel of their own for a few tokens: several pieces of a row, several tiles of four warps, a last tile that is not full.
+    void longRowsOfQ6KAreTheCpus() {
+        auto& device = KernelDevice::chosen();
+        Random random(300);
+        for (const std::int64_t tokens : {2, 8, 11}) {
+            const std::int64_t cols = tokens == 8 ? 4096 : 2048, rows = device.emulated() ? 37 : 20011;
+            const Weights w(device, *std::ranges::find_if(layouts(), [](const Layout& l) { return !std::strcmp(l.name, "Q6_K"); }), rows, cols, random);
+            Rows x(device, random.values(tokens * cols), tokens, cols);
+            const auto bias = random.values(rows), before = random.values(tokens * rows);
+            const Array<float> there_bias(device, bias), y(device, before);
+            REQUIRE(kernels::product_rows(device.queue(), {.targets = {{w.matrix(), there_bias.data(), y.data(), static_cast<std::int32_t>(rows), 1}},
+                                                           .target_count = 1,
+                                                           .swiglu = 0,
+                                                           .tokens = static_cast<std::int32_t>(tokens),
+                                                           .forms = x.forms(),
+                                                           .x = x.x(),
+                                                           .norm = nullptr,
+                                                           .epsilon = 0,
+                                                           .groups_256 = x.groups_256(),
+                                                           .groups_32 = x.groups_32()}));
+            auto expected = x.product(w.here.matrix);
+            for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = before[i] + (expected[i] + bias[i % std::size_t(rows)]);
+            QCOMPARE(difference(y.read(), expected), QByteArray());
+        }
+    }
+
     void tilesAreTheCpus_data() { aRowIsTheCpus_data(); }
     void tilesAreTheCpus() {
         QFETCH(int, layout);

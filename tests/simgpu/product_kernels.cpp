@@ -152,7 +152,7 @@ void multiply(const Rows& x, const Target* targets, std::int32_t count, bool swi
 
 void run(std::string_view name, const ProductArguments& a) {
     const std::int64_t cols = a.targets[0].w.cols;
-    if (name == "product_rows" || name == "product_few") {
+    if (name == "product_rows" || name.starts_with("product_few")) {
         Rows x(a.tokens, cols, a.x);
         for (std::int32_t i = 0; i < a.target_count; ++i) x.take_for(static_cast<TensorType>(a.targets[i].w.type), a.groups_256, a.groups_32);
         return multiply(x, a.targets, a.target_count, a.swiglu != 0);

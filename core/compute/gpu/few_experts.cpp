@@ -19,7 +19,7 @@ struct Shape {
     unsigned warps, stages;
 };
 constexpr Shape gate_up_shapes[] = {{4, 2}, {3, 2}, {2, 2}, {3, 1}, {2, 1}};
-constexpr Shape down_shapes[] = {{12, 2}, {8, 2}, {6, 2}, {8, 1}, {6, 1}, {4, 1}};
+constexpr Shape down_shapes[] = {{12, 2}, {12, 1}, {8, 2}, {6, 2}, {8, 1}, {6, 1}, {4, 1}};
 
 std::optional<Kernel> gate_up_kernel(const ExpertShape& shape) {
     if (shape.up_type != shape.gate_type || shape.up_row_bytes != shape.gate_row_bytes) return std::nullopt;

@@ -58,9 +58,25 @@ std::optional<Kernel> row_kernel(const ProductArguments& arguments) {
 }
 
 // Shared memory of product_few: the tokens' codes, sums and scales, and the sums of each group of four warps, twice.
-unsigned few_bytes(unsigned cols) {
+unsigned few_bytes(unsigned cols, unsigned threads = kFewThreads) {
     const unsigned of_token = cols + 32 + (cols / 8 + 127) / 128 * 128 + 32 + cols / 256 * 4;
-    return kFewTokens * of_token + kFewThreads * 4 * 4 * 2;
+    return kFewTokens * of_token + threads * 4 * 4 * 2;
+}
+
+// How product_few_q6_k is launched: groups of four warps, and pieces of each on their way. Nothing: it does not take these matrices.
+struct FewPieces {
+    unsigned groups, stages, bytes;
+};
+std::optional<FewPieces> few_pieces(Queue queue, const ProductArguments& arguments) {
+    const Matrix& w = arguments.targets[0].w;
+    const auto cols = static_cast<unsigned>(w.cols);
+    if (arguments.target_count != 1 || static_cast<gguf::TensorType>(w.type) != gguf::TensorType::q6_k || cols % 2048 != 0 || w.row_bytes % 16 != 0) return std::nullopt;
+    constexpr unsigned own_bytes = 256;  // the kernel's own shared memory at most
+    for (const auto& [groups, stages] : {std::pair{3U, 2U}, {2U, 2U}, {3U, 1U}, {2U, 1U}}) {
+        const unsigned bytes = few_bytes(cols, groups * 128) + groups * stages * 16 * kFewPieceStride;
+        if (bytes + own_bytes <= queue.kernels.shared_limit()) return FewPieces{groups, stages, bytes};
+    }
+    return std::nullopt;
 }
 
 bool few_fits(Queue queue, const ProductArguments& arguments) {
@@ -98,6 +114,12 @@ Result<> product_rows(Queue queue, const ProductArguments& arguments) {
     HR_CHECK(check("product_rows", arguments));
     const auto passes = static_cast<unsigned>((arguments.tokens + kFewTokens - 1) / kFewTokens);
     if (few_fits(queue, arguments)) {
+        if (const auto pieces = few_pieces(queue, arguments)) {
+            ProductArguments set = arguments;
+            set.stages = static_cast<std::int32_t>(pieces->stages);
+            const unsigned blocks = blocks_for(queue, (arguments.targets[0].w.rows + 15) / 16, 1, 1);
+            return queue.kernels.launch(Kernel::product_few_q6_k, {blocks, passes}, {pieces->groups * 128}, pieces->bytes, queue.stream, set);
+        }
         // A tile of 16 rows to four warps, one block to a multiprocessor.
         const unsigned blocks = blocks_for(queue, (units(arguments) + 7) / 8, 1, 1);
         return queue.kernels.launch(Kernel::product_few, {blocks, passes}, {kFewThreads}, few_bytes(static_cast<unsigned>(arguments.targets[0].w.cols)),
