@@ -1,10 +1,10 @@
 // Measures on a real card how a loaded model gives VRAM back and takes it again while it speaks (docs/elastic.md).
-//   bench_elastic MODEL.gguf [PART]…       parts; all where none is named
+//   bench_elastic MODEL.gguf [threads=N] [PART]…       parts; all where none is named
 //     give    20 times: 8 GiB back and again, while tokens are decoded: times, rates, and the longest step meanwhile
 //     words   2,000 greedy tokens with 20 changes, against the same without
 //     curve   decode speed with 100, 90, 75, 50, 25, 10 and 0 % of the experts on the card: of greedy words (which go round in circles with
 //             random weights, so that few experts are used) and of random ones
-//     short   the same with 75, 50 and 25 %
+//     short   the same with 50, 25 and 10 %
 //     prompts read with 100, 75, 50, 25 and 0 % of the experts on the card
 //     static  the same of random words with experts that stay where they are placed: all of the last layers, none of the first ones
 //     park    everything given back in the middle of an answer, the context too, and taken again
@@ -335,6 +335,13 @@ void static_split(const model::Transformer& transformer, ThreadPool& pool, model
 
 int main(int argc, char** argv) {
     if (argc < 2) return 2;
+    int threads = threads_beside_gpu();
+    if (argc > 2 && std::strncmp(argv[2], "threads=", 8) == 0) {
+        threads = std::max(1, std::atoi(argv[2] + 8));
+        std::swap(argv[1], argv[2]);
+        ++argv;
+        --argc;
+    }
     const auto wanted = [&](const char* part) {
         if (argc == 2) return true;
         for (int i = 2; i < argc; ++i) {
@@ -355,7 +362,7 @@ int main(int argc, char** argv) {
     verdict.granularity_min = granularity.minimum;
     verdict.granularity_recommended = granularity.recommended;
     verdict.segment_bytes = 64 * MiB;
-    ThreadPool pool(threads_beside_gpu());
+    ThreadPool pool(threads);
     const model::GpuTarget target{.driver = driver.get(), .device = device, .reserve_bytes = 1 * GiB, .cap_bytes = 0, .verdict = verdict};
     const auto start = Clock::now();
     auto first = start, last = start;
@@ -378,7 +385,7 @@ int main(int argc, char** argv) {
     if (wanted("words")) bench.words();
     if (wanted("park")) bench.park();
     if (wanted("curve")) bench.curve({100, 90, 75, 50, 25, 10, 0});
-    if (wanted("short")) bench.curve({75, 50, 25});
+    if (wanted("short")) bench.curve({50, 25, 10});
     if (wanted("prompts")) bench.prompts();
     runner.reset();
     for (const int percent : {75, 50, 25}) {
