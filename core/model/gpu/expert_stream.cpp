@@ -61,6 +61,12 @@ Result<> ExpertStream::copy(gpu::DevicePointer to, std::span<const std::byte> fr
 }
 
 Result<> ExpertStream::stream(std::span<const Matrix> matrices, gpu::StreamHandle steps, Use use) {
+    auto streamed = stream_groups(matrices, steps, use);
+    if (!streamed) (void)driver_.synchronize_stream(copies_.get());  // the room is the logits' again
+    return streamed;
+}
+
+Result<> ExpertStream::stream_groups(std::span<const Matrix> matrices, gpu::StreamHandle steps, Use use) {
     for (std::size_t i = 0; i < matrices.size(); ++next_) {
         Group& group = groups_[next_ % groups_.size()];
         if (next_ >= groups_.size()) HR_CHECK(driver_.synchronize_event(group.used.get()));  // its image was read

@@ -35,12 +35,13 @@ public:
     // Whether they can come at the speed of the bus: their pages are registered, and each fits.
     [[nodiscard]] bool can_stream(std::span<const Matrix> matrices) const;
     // Brings the matrices, neighbours of one expert together, and calls `use` for each group: the table, on the device, names what is there, and
-    // what `use` enqueues on `steps` finds it. Work that was enqueued on `steps` before the last call may still read older groups.
+    // what `use` enqueues on `steps` finds it. On failure nothing is on its way any more.
     using Use = FunctionRef<Result<>(const kernels::ExpertAddresses* table)>;
     [[nodiscard]] Result<> stream(std::span<const Matrix> matrices, gpu::StreamHandle steps, Use use);
 
 private:
     ExpertStream(kernels::Kernels& kernels, const residency::PinnedSpans& pinned) : kernels_(kernels), driver_(kernels.driver()), pinned_(pinned) {}
+    [[nodiscard]] Result<> stream_groups(std::span<const Matrix> matrices, gpu::StreamHandle steps, Use use);
     [[nodiscard]] Result<> copy(gpu::DevicePointer to, std::span<const std::byte> from);
 
     static constexpr std::size_t kHalves = 2;
