@@ -181,6 +181,16 @@ private slots:
             const auto trace = simulator_.trace();
             QVERIFY(std::find(trace.begin() + static_cast<std::ptrdiff_t>(calls), trace.end(), "cuStreamWaitEvent") != trace.end());
         }
+        // A call that fails ends the prompt with its error, and the next one is right again.
+        for (const std::string function : {"cuStreamWaitEvent", "cuEventRecord", "cuLaunchKernel"}) {
+            const auto trace = simulator_.trace();
+            simulator_.fail(function, static_cast<std::uint64_t>(std::ranges::count(trace, function)) + 9, 1);
+            const auto sequence = must(runner->create_sequence());
+            const auto failed = static_cast<Runner&>(*runner).run({.sequence = *sequence, .tokens = prompt, .rows = {}}, [](auto, auto) {});
+            simulator_.clear_rules();
+            QVERIFY2(!failed && failed.error().message.find(function) != std::string::npos, function.c_str());
+            QVERIFY2(behind() == right, function.c_str());
+        }
     }
 
     // 512 words with the budget changed at random every 20, in two sessions by turns, prompts between.
