@@ -219,18 +219,23 @@ HR_DEVICE void weigh(float* scores, int begin, int end, float& largest, float& s
 
 // ---- Values ----
 
-// What a lane has of a strip's output: 4 neighbouring elements, and those kApart behind them (C times), of N heads.
-template <int C, int N>
+// What a lane has of a strip's output: 4 neighbouring elements, and those kApart behind them (C times), of N of the HB heads.
+template <int C, int N, int HB>
 struct Share {
     static constexpr int kApart = 4 * kWarp;
-    int head, element;
+    int head = 0, element = 0;
+    bool some;  // else the lane's work is nobody's
     float o[C][N][4] = {};
 
     // lanes: to a row.
-    HR_DEVICE explicit Share(int lanes) : head(lane() / lanes * N), element(lane() % lanes * 4) {}
+    HR_DEVICE explicit Share(int lanes) : some(lane() / lanes * N < HB) {
+        if (!some) return;
+        head = lane() / lanes * N;
+        element = lane() % lanes * 4;
+    }
 
     // Adds the tile's rows of the fours first … last - 1, ascending. weights: [rows, HB].
-    template <int HB, int W>
+    template <int W>
     HR_DEVICE void add(const Stream<W>& stream, const std::uint16_t* tile, int first, int last, const float* weights) {
         const int width = stream.width_v, group = stream.group(width);
         const std::uint16_t* from = tile + element + first * width;
@@ -254,10 +259,10 @@ struct Share {
         }
     }
     // out: [HB, width].
-    HR_DEVICE void store(float* out, int width, int lanes) const {
+    HR_DEVICE void store(float* out, int width) const {
         HR_UNROLL
         for (int c = 0; c < C; ++c) {
-            if (lane() >= kWarp / lanes * lanes || element + c * kApart >= width) continue;
+            if (!some || element + c * kApart >= width) continue;
             HR_UNROLL
             for (int n = 0; n < N; ++n) {
                 *reinterpret_cast<Floats<4>*>(out + (head + n) * width + element + c * kApart) = {{o[c][n][0], o[c][n][1], o[c][n][2], o[c][n][3]}};
@@ -269,7 +274,7 @@ struct Share {
 // The values of a strip's tiles, weighed, left in shared memory where its tiles were: [HB, width]. fresh: the strip's row that is the token's own; -1: none.
 template <int C, int N, int HB, int W>
 HR_DEVICE void add_values(Stream<W>& stream, const float* weights, int begin, int end, int fresh, int lanes) {
-    Share<C, N> share(lanes);
+    Share<C, N, HB> share(lanes);
     const int width = stream.width_v;
 #pragma unroll 1
     for (int number = 0; number < stream.tiles; ++number) {
@@ -286,10 +291,10 @@ HR_DEVICE void add_values(Stream<W>& stream, const float* weights, int begin, in
             sync_warp();
         }
         if (fresh >= first && fresh < first + stream.rows) put_row(tile + stream.place(fresh - first, width), Fresh<W>::v(), width);
-        share.template add<HB>(stream, tile, from / 4, (to + 3) / 4, weights + first * HB);
+        share.add(stream, tile, from / 4, (to + 3) / 4, weights + first * HB);
         stream.release();
     }
-    share.store(stream.memory(), width, lanes);
+    share.store(stream.memory(), width);
 }
 
 // ---- One token, some heads of a KV head, one or several pages ----
