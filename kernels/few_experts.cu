@@ -55,7 +55,7 @@ HR_DEVICE int list_items(const ExpertAddresses* table, const std::int32_t* chose
     __shared__ int heads[kMostFewTokens * kMostFewUsed / kWarp];
     const int choices = tokens * shape.used, choice = thread();
     for (int i = thread(); i < shape.experts; i += threads()) tokens_of[i] = 0;
-    const int expert = choice < choices ? chosen[choice] : 0, token = choice / shape.used;
+    const int expert = choice < choices ? chosen[choice] : 0, token = choice < choices ? choice / shape.used : 0;
     sync();
     const ExpertAddresses addresses = table[expert];
     const bool here = choice < choices && addresses.gate != nullptr;

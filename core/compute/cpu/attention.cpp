@@ -133,6 +133,12 @@ HWY_INLINE void score_keys(const Query* queries, const float* k, std::int64_t he
     }
 }
 #else
+// The sums of eight vectors. No lambda: on Windows GCC would not return a vector from one.
+HWY_INLINE __m256 sum_of_each(const __m256 (&s)[kKeysAtOnce]) {
+    return add_parts(add_neighbours(add_neighbours(s[0], s[1]), add_neighbours(s[2], s[3])),
+                     add_neighbours(add_neighbours(s[4], s[5]), add_neighbours(s[6], s[7])));
+}
+
 // Q * P: four at a time, so that the sums fit the registers.
 template <int Q>
 HWY_INLINE void score_keys(const Query* queries, const float* k, std::int64_t head_dim, float* scores) {
@@ -154,12 +160,8 @@ HWY_INLINE void score_keys(const Query* queries, const float* k, std::int64_t he
                 }
             }
         }
-        const auto eight = [](const __m256(&s)[kKeysAtOnce]) {
-            return add_parts(add_neighbours(add_neighbours(s[0], s[1]), add_neighbours(s[2], s[3])),
-                             add_neighbours(add_neighbours(s[4], s[5]), add_neighbours(s[6], s[7])));
-        };
         HEADROOM_UNROLL
-        for (int q = 0; q < Q; ++q) _mm256_storeu_ps(scores + q * kPagePositions, _mm256_add_ps(eight(sums[0][q]), eight(sums[1][q])));
+        for (int q = 0; q < Q; ++q) _mm256_storeu_ps(scores + q * kPagePositions, _mm256_add_ps(sum_of_each(sums[0][q]), sum_of_each(sums[1][q])));
     }
 }
 #endif
