@@ -29,23 +29,18 @@ Json streamed(Json request) {
 class TstServerScheduling : public QObject {
     Q_OBJECT
 
-private slots:
-    void together_they_say_what_each_says_alone() {
+private:
+    // request(0) … request(count - 1) are answered the same one after the other and all at once.
+    template <class Request>
+    static void the_same_together(std::size_t count, Request request) {
         TestServer server;
-        constexpr int kClients = 24;
-        const auto request = [](int i) {
-            Json one = chat_request("Question " + std::to_string(i) + std::string(static_cast<std::size_t>(i * 13 % 300), 'x'), 20 + i);
-            one["temperature"] = i % 3;
-            one["seed"] = i;
-            if (i % 4 == 0) one["logprobs"] = true;
-            return one;
-        };
-        std::vector<std::string> alone(kClients), together(kClients);
-        for (int i = 0; i < kClients; ++i) alone[static_cast<std::size_t>(i)] = post(server.port(), "/v1/chat/completions", request(i)).json()["choices"].dump();
+        const auto ask = [&](std::size_t i) { return post(server.port(), "/v1/chat/completions", request(static_cast<int>(i))).json()["choices"].dump(); };
+        std::vector<std::string> alone(count), together(count);
+        for (std::size_t i = 0; i < count; ++i) alone[i] = ask(i);
         {
             std::vector<std::jthread> clients;
-            for (int i = 0; i < kClients; ++i) {
-                clients.emplace_back([&, i] { together[static_cast<std::size_t>(i)] = post(server.port(), "/v1/chat/completions", request(i)).json()["choices"].dump(); });
+            for (std::size_t i = 0; i < count; ++i) {
+                clients.emplace_back([&, i] { together[i] = ask(i); });
             }
         }
         QCOMPARE(together, alone);
@@ -53,27 +48,27 @@ private slots:
         QCOMPARE(server.server().status().models.figures.failed, 0u);
     }
 
+private slots:
+    void together_they_say_what_each_says_alone() {
+        const auto request = [](int i) {
+            Json one = chat_request("Question " + std::to_string(i) + std::string(static_cast<std::size_t>(i * 13 % 300), 'x'), 20 + i);
+            one["temperature"] = i % 3;
+            one["seed"] = i;
+            if (i % 4 == 0) one["logprobs"] = true;
+            return one;
+        };
+        the_same_together(24, request);
+    }
+
     // The device chooses for all of them, and then one joins whose words are drawn.
     void greedy_ones_together_say_what_each_says_alone() {
-        TestServer server;
-        constexpr int kClients = 12;
         const auto request = [](int i) {
             Json one = chat_request("Question " + std::to_string(i), 40 + i);
             if (i == 7) one["temperature"] = 1;
             one["seed"] = i;
             return one;
         };
-        std::vector<std::string> alone(kClients), together(kClients);
-        for (int i = 0; i < kClients; ++i) alone[static_cast<std::size_t>(i)] = post(server.port(), "/v1/chat/completions", request(i)).json()["choices"].dump();
-        {
-            std::vector<std::jthread> clients;
-            for (int i = 0; i < kClients; ++i) {
-                clients.emplace_back([&, i] { together[static_cast<std::size_t>(i)] = post(server.port(), "/v1/chat/completions", request(i)).json()["choices"].dump(); });
-            }
-        }
-        QCOMPARE(together, alone);
-        QVERIFY(server.settle());
-        QCOMPARE(server.server().status().models.figures.failed, 0u);
+        the_same_together(12, request);
     }
 
     void a_long_prompt_does_not_hold_up_answers() {
