@@ -29,14 +29,16 @@ Uploader::~Uploader() {
 
 Result<> Uploader::copy(gpu::DevicePointer to, const void* from, std::uint64_t bytes) {
     const auto* source = static_cast<const std::byte*>(from);
+    bool continues = false;
     while (bytes > 0) {
         const std::uint64_t count = std::min({bytes, kUnit, kBuffer - filled_});
-        pieces_.push_back({.to = to, .from = source, .bytes = count, .at = filled_});
+        pieces_.push_back({.to = to, .from = source, .bytes = count, .at = filled_, .continues = continues});
         filled_ = std::min(kBuffer, (filled_ + count + kAlignment - 1) / kAlignment * kAlignment);
         to += count;
         source += count;
         bytes -= count;
-        if (filled_ == kBuffer) HR_CHECK(send());
+        continues = filled_ < kBuffer;
+        if (!continues) HR_CHECK(send());
     }
     return {};
 }
@@ -60,9 +62,7 @@ Result<> Uploader::send_gathered() {
     std::vector<gpu::Driver::HostPiece> copies;
     for (const Piece& piece : pieces_) {
         done_ += piece.bytes;
-        const bool continues = !copies.empty() && copies.back().to + copies.back().bytes == piece.to &&
-                               static_cast<const std::byte*>(copies.back().from) + copies.back().bytes == memory + piece.at;
-        if (continues) copies.back().bytes += piece.bytes;
+        if (piece.continues) copies.back().bytes += piece.bytes;
         else copies.push_back({.to = piece.to, .from = memory + piece.at, .bytes = piece.bytes});
     }
     pieces_.clear();

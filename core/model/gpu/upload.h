@@ -45,6 +45,7 @@ private:
         const std::byte* from = nullptr;
         std::uint64_t bytes = 0;
         std::uint64_t at = 0;    // in the slot
+        bool continues = false;  // the piece before, of the same copy: neighbours of different copies may lie in different allocations
     };
     gpu::Driver* driver_;
     ThreadPool* pool_;
