@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""compare_devices.py HEADROOM_CLI MODEL VOCABULARY: a model's logits on the card beside those of the processor, behind every token of a
+"""compare_devices.py HEADROOM_CLI MODEL VOCABULARY [DEVICE [OPTION…]]: a model's logits on the card (cuda:0, or DEVICE with these options) beside those of the processor, behind every token of a
 short text (they are the same) and behind some tokens of a long one that is given (attention on matrix units may differ a little, and a
 mixture with random weights then chooses other experts): how often the likeliest token is the same, and how far its logit is off. Then 100
 greedy tokens behind the short text: the same. Exit status 1 if what has to be the same is not."""
@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 cli, model, vocabulary = sys.argv[1], sys.argv[2], int(sys.argv[3])
+card = sys.argv[4:] or ["cuda:0"]
 
 
 def evaluate(device, tokens, step, *more):
@@ -25,11 +26,11 @@ def evaluate(device, tokens, step, *more):
 random.seed(1)
 name, failed = os.path.basename(model), False
 short, long = ([random.randrange(vocabulary) for _ in range(n)] for n in (40, 700))
-cpu, gpu = evaluate("cpu", short, 1, "--greedy", "100"), evaluate("cuda:0", short, 1, "--greedy", "100")
+cpu, gpu = evaluate("cpu", short, 1, "--greedy", "100"), evaluate(card[0], short, 1, "--greedy", "100", *card[1:])
 failed |= cpu["positions"] != gpu["positions"] or cpu.get("greedy") != gpu.get("greedy")
 print(f"{name}: 40 tokens and 100 greedy ones behind them:", "DIFFERENT" if failed else "the same")
 same, worst = 0, 0.0
-pairs = list(zip(evaluate("cpu", long, 25)["positions"], evaluate("cuda:0", long, 25)["positions"]))
+pairs = list(zip(evaluate("cpu", long, 25)["positions"], evaluate(card[0], long, 25, *card[1:])["positions"]))
 for a, b in pairs:
     same += a["ids"][0] == b["ids"][0]
     worst = max(worst, abs(a["logits"][0] - b["logits"][0]))

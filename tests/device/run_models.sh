@@ -3,6 +3,7 @@
 #   words      the built-in model's greedy words on the card and on the processor, prompts of 1 to 1,500 tokens
 #   families   small models of every family on the card and on the processor, logits and greedy tokens (compare_devices.py)
 #   8b  30b    files of these shapes: prompt, decode at 128 and 16,384 tokens of context, eight sessions together
+#   several    on a machine with two cards: both models dealt out to them, beside the processor and beside one card
 #   experts    30b with a quarter, half, three quarters and none of the experts on the card
 # Everything is printed to standard output; models are written to the folder MODELS (default: a temporary one).
 set -u
@@ -54,6 +55,19 @@ for part in "$@"; do
         "$cli" bench -m "$models/$shape.gguf" -p 128 -n 256 -r 3 --sessions 8
         "$cli" bench -m "$models/$shape.gguf" -p 4096 -n 128 -r 3
         "$cli" bench -m "$models/$shape.gguf" -p 16384 -n 64 -r 1 --ctx 16640
+        ;;
+    several)
+        "$cli" devices
+        total=$(nvidia-smi --query-gpu=memory.free --format=csv,noheader,nounits | head -n 1)
+        # What the cards may hold is too little for one of them: half of the layers each, then half of the experts too.
+        for case in "qwen3-8b 4000" "qwen3moe-30b-a3b 12000" "qwen3moe-30b-a3b 5500"; do
+            shape=${case% *} keep=${case#* }
+            model $shape
+            echo "-- $shape, $keep MiB of each card"
+            python3 "$here/compare_devices.py" "$cli" "$models/$shape.gguf" 30000 auto --reserve-mib $((total - keep))
+            "$cli" bench -m "$models/$shape.gguf" -p 4096 -n 128 -r 2 --ctx 4352 --reserve-mib $((total - keep))
+            "$cli" bench -m "$models/$shape.gguf" -p 128 -n 128 -r 2 --ctx 1024 --sessions 8 --reserve-mib $((total - keep))
+        done
         ;;
     experts)
         model qwen3moe-30b-a3b
