@@ -13,8 +13,10 @@ std::int64_t pages_for(std::int64_t positions) noexcept { return (positions + cp
 
 }  // namespace
 
+std::uint64_t KvShape::key_bytes() const noexcept { return static_cast<std::uint64_t>(cpu::kv_part_bytes(type, kv_heads, head_dim)); }
+
 std::uint64_t KvShape::page_bytes() const noexcept {
-    return static_cast<std::uint64_t>(layers * kv_heads * cpu::kPagePositions * (head_dim + head_dim_v)) * sizeof(std::uint16_t);
+    return static_cast<std::uint64_t>(layers) * (key_bytes() + static_cast<std::uint64_t>(cpu::kv_part_bytes(type, kv_heads, head_dim_v)));
 }
 
 std::uint64_t KvShape::bytes(std::int64_t positions) const noexcept {
@@ -26,12 +28,15 @@ Result<> KvCache::reserve(std::int64_t positions) try {
     if (count <= pages_.size()) return {};
     layers_.resize(static_cast<std::size_t>(shape_.layers));
     pages_.reserve(count);
+    KvShape one = shape_;
+    one.layers = 1;
+    const std::uint64_t layer_bytes = one.page_bytes();
     for (LayerPages& layer : layers_) {
         layer.k.reserve(count);
         layer.v.reserve(count);
     }
     while (pages_.size() < count) {
-        auto* page = static_cast<std::uint16_t*>(::operator new(shape_.page_bytes(), std::align_val_t{64}, std::nothrow));
+        auto* page = static_cast<std::byte*>(::operator new(shape_.page_bytes(), std::align_val_t{64}, std::nothrow));
         if (page == nullptr) {
             return fail(ErrorKind::out_of_memory,
                         "There is not enough memory for the conversation: {} for positions {} to {} were refused; close other "
@@ -42,9 +47,8 @@ Result<> KvCache::reserve(std::int64_t positions) try {
         pages_.emplace_back(page);
         for (LayerPages& layer : layers_) {
             layer.k.push_back(page);
-            page += shape_.kv_heads * cpu::kPagePositions * shape_.head_dim;
-            layer.v.push_back(page);
-            page += shape_.kv_heads * cpu::kPagePositions * shape_.head_dim_v;
+            layer.v.push_back(page + shape_.key_bytes());
+            page += layer_bytes;
         }
     }
     return {};
@@ -88,7 +92,7 @@ void KvCache::truncate(std::int64_t positions) noexcept {
 cpu::KvView KvCache::view(std::int64_t layer) const noexcept {
     const LayerPages& pages = layers_[static_cast<std::size_t>(layer)];
     return {.k_pages = pages.k.data(), .v_pages = pages.v.data(), .kv_heads = shape_.kv_heads, .head_dim = shape_.head_dim,
-            .head_dim_v = shape_.head_dim_v};
+            .head_dim_v = shape_.head_dim_v, .type = shape_.type};
 }
 
 }  // namespace headroom::model

@@ -1,7 +1,9 @@
 #pragma once
 
-// Keys and values of one session, in pages of 256 positions for all layers, allocated as the session grows. Half floats.
+// Keys and values of one session, in pages of 256 positions for all layers, allocated as the session grows: half floats, or int8
+// codes with scales.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -17,8 +19,10 @@ struct KvShape {
     std::int64_t kv_heads = 0;
     std::int64_t head_dim = 0;
     std::int64_t head_dim_v = 0;
+    cpu::KvType type = cpu::KvType::f16;
 
-    // Of one page (all layers), and of all pages for `positions`.
+    // Of a layer's keys in a page, behind which its values lie. Of one page (all layers), and of all pages for `positions`.
+    [[nodiscard]] std::uint64_t key_bytes() const noexcept;
     [[nodiscard]] std::uint64_t page_bytes() const noexcept;
     [[nodiscard]] std::uint64_t bytes(std::int64_t positions) const noexcept;
 };
@@ -46,23 +50,23 @@ public:
     // Makes it one for the first `layers` layers: what it holds of those that stay is kept, what is new holds anything. Error: out_of_memory;
     // then it is what it was.
     [[nodiscard]] Result<> set_layers(std::int64_t layers);
-    // One layer's part of a page: its K, then its V behind it, half floats.
-    [[nodiscard]] std::uint16_t* page(std::int64_t layer, std::size_t page) const noexcept { return layers_[static_cast<std::size_t>(layer)].k[page]; }
+    // One layer's part of a page: its K, then its V behind it, as cpu::KvView says.
+    [[nodiscard]] std::byte* page(std::int64_t layer, std::size_t page) const noexcept { return layers_[static_cast<std::size_t>(layer)].k[page]; }
 
     // One layer's pages; valid until the next reserve or truncate.
     [[nodiscard]] cpu::KvView view(std::int64_t layer) const noexcept;
 
 private:
     struct Free {
-        void operator()(std::uint16_t* page) const noexcept { ::operator delete(page, std::align_val_t{64}); }
+        void operator()(std::byte* page) const noexcept { ::operator delete(page, std::align_val_t{64}); }
     };
     struct LayerPages {
-        std::vector<std::uint16_t*> k;
-        std::vector<std::uint16_t*> v;
+        std::vector<std::byte*> k;
+        std::vector<std::byte*> v;
     };
     KvShape shape_;
     std::int64_t length_ = 0;
-    std::vector<std::unique_ptr<std::uint16_t, Free>> pages_;  // each: for every layer its K, then its V
+    std::vector<std::unique_ptr<std::byte, Free>> pages_;  // each: for every layer its K, then its V
     std::vector<LayerPages> layers_;                           // where each layer's part of each page begins
 };
 

@@ -87,10 +87,11 @@ struct Transformer {
     std::vector<Layer> layers;
     FloatVector output_norm;  // [embedding]
     cpu::Matrix output;       // [vocabulary, embedding]; the embedding itself where the file has no other
+    cpu::KvType kv_type = cpu::KvType::f16;  // how its sessions' keys and values are kept; q8_0 only where cpu::can_quantize_kv
 
     [[nodiscard]] KvShape kv_shape() const noexcept {
         return {.layers = hyperparameters.layers, .kv_heads = hyperparameters.kv_heads, .head_dim = hyperparameters.head_dim,
-                .head_dim_v = hyperparameters.head_dim_v};
+                .head_dim_v = hyperparameters.head_dim_v, .type = kv_type};
     }
 };
 

@@ -92,17 +92,19 @@ private slots:
         ThreadPool pool(2);
         forEachTarget([&](const char* target) {
             std::vector<std::uint16_t> k_data(2 * k_size), v_data(2 * v_size);
-            std::uint16_t* const k_pages[] = {k_data.data(), k_data.data() + k_size};
-            std::uint16_t* const v_pages[] = {v_data.data(), v_data.data() + v_size};
+            std::uint16_t* const k_halves[] = {k_data.data(), k_data.data() + k_size};
+            std::uint16_t* const v_halves[] = {v_data.data(), v_data.data() + v_size};
+            std::byte* const k_pages[] = {reinterpret_cast<std::byte*>(k_halves[0]), reinterpret_cast<std::byte*>(k_halves[1])};
+            std::byte* const v_pages[] = {reinterpret_cast<std::byte*>(v_halves[0]), reinterpret_cast<std::byte*>(v_halves[1])};
             store_kv(pool, {k_pages, v_pages, heads, k_dim, v_dim}, k.data(), heads * k_dim, v.data(), heads * v_dim, tokens, first);
             for (std::int64_t t = 0; t < tokens; ++t) {
                 const std::int64_t page = (first + t) / 256, slot = (first + t) % 256;
                 for (std::int64_t h = 0; h < heads; ++h) {
                     for (std::int64_t d = 0; d < k_dim; ++d) {
-                        QVERIFY2(k_pages[page][(h * 256 + slot) * k_dim + d] == float_to_half(k[static_cast<std::size_t>((t * heads + h) * k_dim + d)]), target);
+                        QVERIFY2(k_halves[page][(h * 256 + slot) * k_dim + d] == float_to_half(k[static_cast<std::size_t>((t * heads + h) * k_dim + d)]), target);
                     }
                     for (std::int64_t d = 0; d < v_dim; ++d) {
-                        QVERIFY2(v_pages[page][(h * 256 + slot) * v_dim + d] == float_to_half(v[static_cast<std::size_t>((t * heads + h) * v_dim + d)]), target);
+                        QVERIFY2(v_halves[page][(h * 256 + slot) * v_dim + d] == float_to_half(v[static_cast<std::size_t>((t * heads + h) * v_dim + d)]), target);
                     }
                 }
             }

@@ -64,15 +64,15 @@ struct Pool {
     }
     // The pages of a session for the CPU.
     struct View {
-        std::vector<std::uint16_t*> k, v;
+        std::vector<std::byte*> k, v;
         cpu::KvView view;
     };
     View view(std::int32_t session) {
         View result;
         for (std::int32_t i = 0; i < stride; ++i) {
             const std::int32_t page = tables[static_cast<std::size_t>(session * stride + i)];
-            result.k.push_back(page < 0 ? nullptr : k(page));
-            result.v.push_back(page < 0 ? nullptr : v(page));
+            result.k.push_back(page < 0 ? nullptr : reinterpret_cast<std::byte*>(k(page)));
+            result.v.push_back(page < 0 ? nullptr : reinterpret_cast<std::byte*>(v(page)));
         }
         result.view = {result.k.data(), result.v.data(), shape.kv_heads, shape.k_dim, shape.v_dim};
         return result;

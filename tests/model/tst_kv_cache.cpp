@@ -9,6 +9,7 @@ namespace {
 
 constexpr KvShape kShape{.layers = 3, .kv_heads = 2, .head_dim = 4, .head_dim_v = 5};
 constexpr std::uint64_t kPageBytes = 3u * 2 * 256 * (4 + 5) * 2;
+constexpr KvShape kQuantized{.layers = 3, .kv_heads = 2, .head_dim = 64, .head_dim_v = 32, .type = cpu::KvType::q8_0};
 
 }  // namespace
 
@@ -22,6 +23,10 @@ private slots:
         QCOMPARE(kShape.bytes(1), kPageBytes);
         QCOMPARE(kShape.bytes(256), kPageBytes);
         QCOMPARE(kShape.bytes(257), 2 * kPageBytes);
+        // A code for each element, a half for each 32.
+        QCOMPARE(kQuantized.page_bytes(), 3u * 2 * 256 * ((64 + 2 * 2) + (32 + 2)));
+        QCOMPARE(kQuantized.key_bytes(), 2u * 256 * (64 + 2 * 2));
+        QCOMPARE(kQuantized.bytes(257), 2 * kQuantized.page_bytes());
     }
 
     void grows_by_pages_and_keeps_what_is_there() {
@@ -30,34 +35,39 @@ private slots:
         QVERIFY(cache.reserve(1));
         QCOMPARE(cache.allocated_bytes(), kPageBytes);
         QCOMPARE(cache.length(), 0);
-        cache.view(2).k_pages[0][7] = 1234;
-        cache.view(2).v_pages[0][2 * 256 * 5 - 1] = 5678;
+        cache.view(2).k_pages[0][7] = std::byte{123};
+        cache.view(2).v_pages[0][2 * 2 * 256 * 5 - 1] = std::byte{56};
         QVERIFY(cache.reserve(600));
         QCOMPARE(cache.allocated_bytes(), 3 * kPageBytes);
-        QCOMPARE(cache.view(2).k_pages[0][7], std::uint16_t{1234});
-        QCOMPARE(cache.view(2).v_pages[0][2 * 256 * 5 - 1], std::uint16_t{5678});
+        QCOMPARE(cache.view(2).k_pages[0][7], std::byte{123});
+        QCOMPARE(cache.view(2).v_pages[0][2 * 2 * 256 * 5 - 1], std::byte{56});
         QVERIFY(cache.reserve(10));
         QCOMPARE(cache.allocated_bytes(), 3 * kPageBytes);
     }
 
     void layers_and_pages_do_not_overlap() {
-        KvCache cache(kShape);
-        QVERIFY(cache.reserve(512));
-        std::uint16_t mark = 0;
-        const auto each = [&](auto&& action) {
-            mark = 0;
-            for (std::int64_t layer = 0; layer < 3; ++layer) {
-                const cpu::KvView view = cache.view(layer);
-                for (std::size_t page = 0; page < 2; ++page) {
-                    for (std::size_t i = 0; i < 2 * 256 * 4; ++i) action(view.k_pages[page][i]);
-                    for (std::size_t i = 0; i < 2 * 256 * 5; ++i) action(view.v_pages[page][i]);
+        for (const KvShape& shape : {kShape, kQuantized}) {
+            KvCache cache(shape);
+            QVERIFY(cache.reserve(512));
+            const std::int64_t k_bytes = cpu::kv_part_bytes(shape.type, shape.kv_heads, shape.head_dim);
+            const std::int64_t v_bytes = cpu::kv_part_bytes(shape.type, shape.kv_heads, shape.head_dim_v);
+            std::uint32_t mark = 0;
+            const auto each = [&](auto&& action) {
+                mark = 0;
+                for (std::int64_t layer = 0; layer < 3; ++layer) {
+                    const cpu::KvView view = cache.view(layer);
+                    for (std::size_t page = 0; page < 2; ++page) {
+                        for (std::int64_t i = 0; i < k_bytes; ++i) action(view.k_pages[page][i]);
+                        for (std::int64_t i = 0; i < v_bytes; ++i) action(view.v_pages[page][i]);
+                    }
                 }
-            }
-        };
-        each([&](std::uint16_t& value) { value = mark++; });
-        bool equal = true;
-        each([&](const std::uint16_t& value) { equal = equal && value == mark++; });
-        QVERIFY(equal);
+            };
+            // A prime keeps the marks of parts of like sizes apart.
+            each([&](std::byte& value) { value = static_cast<std::byte>(mark++ % 251); });
+            bool equal = true;
+            each([&](const std::byte& value) { equal = equal && value == static_cast<std::byte>(mark++ % 251); });
+            QVERIFY(equal);
+        }
     }
 
     void truncating_gives_pages_back() {

@@ -82,12 +82,12 @@ struct Pages {
         for (auto p = static_cast<std::size_t>(first / cpu::kPagePositions); p < count; ++p) {
             const std::int32_t page = places.pages[std::int64_t(table) * places.pages_stride + static_cast<std::int64_t>(p)];
             std::uint8_t* base = pool.base + static_cast<std::uint64_t>(page) * pool.page_bytes;
-            k[p] = reinterpret_cast<std::uint16_t*>(base + pool.k_offset);
-            v[p] = reinterpret_cast<std::uint16_t*>(base + pool.v_offset);
+            k[p] = reinterpret_cast<std::byte*>(base + pool.k_offset);
+            v[p] = reinterpret_cast<std::byte*>(base + pool.v_offset);
         }
         view = {k.data(), v.data(), pool.kv_heads, pool.head_dim, pool.head_dim_v};
     }
-    std::vector<std::uint16_t*> k, v;
+    std::vector<std::byte*> k, v;
     cpu::KvView view;
 };
 

@@ -87,6 +87,8 @@ inline constexpr float kExpCoefficients[] = {1.0F / 5040, 1.0F / 720, 1.0F / 120
 
 // A group of activations whose largest magnitude is below this (or is not a number) counts as all zero: 127 / amax stays finite.
 inline constexpr float kSmallestGroup = 0x1p-100F;
+// Attention's weights become integers up to this where the values are int8.
+inline constexpr float kMostWeightCode = 16383;
 
 template <class T>
 [[nodiscard]] inline T load_unaligned(const void* from) noexcept {

@@ -386,8 +386,8 @@ void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& blo
     const std::int64_t first_page = first_of(block.queries[0]) / kPagePositions;
     const std::int64_t last_page = block.queries[block.count - 1].position / kPagePositions;
     for (std::int64_t page = first_page; page <= last_page; ++page) {
-        const std::uint16_t* k = kv.k_pages[page] + block.kv_head * kPagePositions * kv.head_dim;
-        const std::uint16_t* v = kv.v_pages[page] + block.kv_head * kPagePositions * kv.head_dim_v;
+        const std::uint16_t* k = kv_halves(kv.k_pages[page], block.kv_head, kv.head_dim);
+        const std::uint16_t* v = kv_halves(kv.v_pages[page], block.kv_head, kv.head_dim_v);
         // Positions ascend within the block, so the queries that see this page are neighbours.
         std::int64_t begin[kQueryBlock], end[kQueryBlock];
         int low = block.count, high = 0;
@@ -437,7 +437,7 @@ void attend(const AttentionShape& shape, const KvView& kv, const QueryBlock& blo
 
 void attend_block(const AttentionShape& shape, const KvView& kv, const QueryBlock& block) {
 #if HEADROOM_KERNELS
-    if (kv.head_dim % 32 == 0 && kv.head_dim <= kMostHeadDim && kv.head_dim_v % kLanes == 0 && kv.head_dim_v <= kMostHeadDim) return attend(shape, kv, block);
+    if (kv.type == KvType::f16 && kv.head_dim % 32 == 0 && kv.head_dim <= kMostHeadDim && kv.head_dim_v % kLanes == 0 && kv.head_dim_v <= kMostHeadDim) return attend(shape, kv, block);
 #endif
     for (int i = 0; i < block.count; ++i) {
         const Query& query = block.queries[i];
@@ -463,10 +463,13 @@ void store_kv(ThreadPool& pool, const KvView& kv, const float* k, std::int64_t k
         for (std::int64_t t = begin; t < end; ++t) {
             const std::int64_t page = (first_position + t) / kPagePositions;
             const std::int64_t slot = (first_position + t) % kPagePositions;
+            if (kv.type == KvType::q8_0) {
+                reference::store_kv(kv, k + t * k_stride, v + t * v_stride, first_position + t);
+                continue;
+            }
             for (std::int64_t h = 0; h < kv.kv_heads; ++h) {
-                const std::int64_t at = h * kPagePositions + slot;
-                to_half(k + t * k_stride + h * kv.head_dim, kv.head_dim, kv.k_pages[page] + at * kv.head_dim);
-                to_half(v + t * v_stride + h * kv.head_dim_v, kv.head_dim_v, kv.v_pages[page] + at * kv.head_dim_v);
+                to_half(k + t * k_stride + h * kv.head_dim, kv.head_dim, kv_halves(kv.k_pages[page], h, kv.head_dim) + slot * kv.head_dim);
+                to_half(v + t * v_stride + h * kv.head_dim_v, kv.head_dim_v, kv_halves(kv.v_pages[page], h, kv.head_dim_v) + slot * kv.head_dim_v);
             }
         }
     });

@@ -13,6 +13,7 @@
 
 #include "core/base/thread_pool.h"
 #include "core/compute/cpu/activations.h"
+#include "core/compute/cpu/kv_view.h"
 #include "core/compute/cpu/matrix.h"
 
 namespace headroom::cpu {
@@ -54,22 +55,8 @@ enum class RopeLayout : std::uint8_t {
 void rope(ThreadPool& pool, float* x, std::int64_t tokens, std::int64_t heads, std::int64_t head_dim, std::int64_t stride,
           const float* cosine, const float* sine, std::int64_t half, RopeLayout layout);
 
-// Positions to a page of the KV cache, and to a strip of one; pages to a section: the steps of the attention's arithmetic.
-inline constexpr std::int64_t kPagePositions = 256;
-inline constexpr std::int64_t kStripPositions = 32;
-inline constexpr std::int64_t kSectionPages = 2;
-
-// One layer's K and V of one session, in pages of kPagePositions positions. Page p holds positions [256 p, 256 p + 256):
-// k_pages[p]: IEEE half floats [kv_heads, 256, head_dim], v_pages[p]: [kv_heads, 256, head_dim_v].
-struct KvView {
-    std::uint16_t* const* k_pages = nullptr;
-    std::uint16_t* const* v_pages = nullptr;
-    std::int64_t kv_heads = 0;
-    std::int64_t head_dim = 0;
-    std::int64_t head_dim_v = 0;
-};
-// Stores k, v ([tokens, kv_heads * head_dim], token t at t * stride) as halves (round to nearest even) at positions
-// first_position + t.
+// Stores k, v ([tokens, kv_heads * head_dim], token t at t * stride) as the view's type says (halves are rounded to nearest even) at
+// positions first_position + t.
 void store_kv(ThreadPool& pool, const KvView& kv, const float* k, std::int64_t k_stride, const float* v, std::int64_t v_stride,
               std::int64_t tokens, std::int64_t first_position);
 

@@ -219,27 +219,87 @@ struct AttentionSums {
     }
 };
 
-// Positions [begin, end) of a page, and of a strip of one. k, v: the page's rows.
-AttentionSums attend_page(const float* q, float scale, const std::uint16_t* k, std::int64_t width, const std::uint16_t* v, std::int64_t width_v,
-                          std::int64_t begin, std::int64_t end) {
+// The keys and values of a KV head in a page that are halves.
+struct HalvesOfPage {
+    const std::uint16_t *k, *v;
+    std::int64_t width, width_v;
+
+    HalvesOfPage(const KvView& kv, std::int64_t page, std::int64_t kv_head, const float*)
+        : k(kv_halves(kv.k_pages[page], kv_head, kv.head_dim)), v(kv_halves(kv.v_pages[page], kv_head, kv.head_dim_v)), width(kv.head_dim),
+          width_v(kv.head_dim_v) {}
+    float dot(const float* q, std::int64_t i) const noexcept { return dot_16(q, k + i * width, width); }
+    // out: the sum over positions [from, to), of one strip, of weights p.
+    void sum(const float (&p)[kStripPositions], std::int64_t from, std::int64_t to, std::vector<float>& out) const {
+        for (std::int64_t d = 0; d < width_v; ++d) {
+            float& o = out[static_cast<std::size_t>(d)];
+            for (std::int64_t i = from; i < to; ++i) o = fma(p[i % kStripPositions], half_to_float(v[i * width_v + d]), o);
+        }
+    }
+};
+
+// The same of int8 codes.
+struct CodesOfPage {
+    KvCodes k, v;
+    std::int64_t width, width_v;
+    std::vector<std::int8_t> query;
+    std::vector<float> query_scales;
+
+    CodesOfPage(const KvView& kv, std::int64_t page, std::int64_t kv_head, const float* q)
+        : k(kv_codes(kv.k_pages[page], kv.kv_heads, kv_head, kv.head_dim)), v(kv_codes(kv.v_pages[page], kv.kv_heads, kv_head, kv.head_dim_v)),
+          width(kv.head_dim), width_v(kv.head_dim_v), query(static_cast<std::size_t>(width)) {
+        for (std::int64_t d = 0; d < width; d += kKvBlock) query_scales.push_back(quantize_codes(q + d, kKvBlock, query.data() + d));
+    }
+    float dot(const float*, std::int64_t i) const noexcept {
+        float s = 0;
+        for (std::int64_t b = 0; b < width / kKvBlock; ++b) {
+            int products = 0;
+            for (std::int64_t d = b * kKvBlock; d < (b + 1) * kKvBlock; ++d) products += k.codes[i * width + d] * query[static_cast<std::size_t>(d)];
+            const float scale = half_to_float(k.scales[i * (width / kKvBlock) + b]) * query_scales[static_cast<std::size_t>(b)];
+            s = fma(scale, static_cast<float>(products), s);
+        }
+        return s;
+    }
+    void sum(const float (&p)[kStripPositions], std::int64_t from, std::int64_t to, std::vector<float>& out) const {
+        for (std::int64_t b = 0; b < width_v / kKvBlock; ++b) {
+            float weights[kStripPositions] = {}, largest = 0;
+            for (std::int64_t i = from; i < to; ++i) {
+                float& w = weights[i % kStripPositions];
+                w = p[i % kStripPositions] * half_to_float(v.scales[value_scale_at(i, b, width_v)]);
+                largest = std::max(largest, w);
+            }
+            if (!(largest >= kSmallestGroup)) continue;
+            const float inverse = kMostWeightCode / largest, scale = largest / kMostWeightCode;
+            for (std::int64_t d = b * kKvBlock; d < (b + 1) * kKvBlock; ++d) {
+                int products = 0;
+                for (std::int64_t i = from; i < to; ++i) {
+                    const float code = std::nearbyint(weights[i % kStripPositions] * inverse);
+                    products += static_cast<int>(std::min(kMostWeightCode, std::max(0.0F, code))) * v.codes[value_code_at(i, d, width_v)];
+                }
+                out[static_cast<std::size_t>(d)] = static_cast<float>(products) * scale;
+            }
+        }
+    }
+};
+
+// Positions [begin, end) of a page, and of a strip of one.
+template <class PagePart>
+AttentionSums attend_page(const PagePart& part, const float* q, float scale, std::int64_t begin, std::int64_t end) {
+    const auto nothing = [&] { return AttentionSums{-std::numeric_limits<float>::infinity(), 0, std::vector<float>(static_cast<std::size_t>(part.width_v))}; };
     const auto strip_sums = [&](std::int64_t from, std::int64_t to) {
-        AttentionSums strip{-std::numeric_limits<float>::infinity(), 0, std::vector<float>(static_cast<std::size_t>(width_v))};
+        AttentionSums strip = nothing();
         float p[kStripPositions] = {};
         for (std::int64_t i = from; i < to; ++i) {
             float& score = p[i % kStripPositions];
-            score = dot_16(q, k + i * width, width) * scale;
+            score = part.dot(q, i) * scale;
             strip.largest = std::max(strip.largest, score);
         }
         for (std::int64_t i = from; i < to; ++i) p[i % kStripPositions] = exp_value(p[i % kStripPositions] - strip.largest);
         strip.sum = fold(p);
-        for (std::int64_t d = 0; d < width_v; ++d) {
-            float& sum = strip.out[static_cast<std::size_t>(d)];
-            for (std::int64_t i = from; i < to; ++i) sum = fma(p[i % kStripPositions], half_to_float(v[i * width_v + d]), sum);
-        }
+        part.sum(p, from, to, strip.out);
         return strip;
     };
     std::vector<AttentionSums> strips;
-    AttentionSums page{-std::numeric_limits<float>::infinity(), 0, std::vector<float>(static_cast<std::size_t>(width_v))};
+    AttentionSums page = nothing();
     for (std::int64_t from = begin; from < end; from = (from / kStripPositions + 1) * kStripPositions) {
         strips.push_back(strip_sums(from, std::min(end, (from / kStripPositions + 1) * kStripPositions)));
         page.largest = std::max(page.largest, strips.back().largest);
@@ -252,22 +312,61 @@ AttentionSums attend_page(const float* q, float scale, const std::uint16_t* k, s
     return page;
 }
 
-}  // namespace
-
-void attention(const AttentionShape& shape, const float* q, std::int64_t position, std::int64_t kv_head, const KvView& kv, float* out) {
+template <class PagePart>
+void attend(const AttentionShape& shape, const float* q, std::int64_t position, std::int64_t kv_head, const KvView& kv, float* out) {
     const std::int64_t first = shape.window > 0 ? std::max<std::int64_t>(0, position - shape.window + 1) : 0;
     const std::int64_t last_page = position / kPagePositions;
     AttentionSums total, section;
     for (std::int64_t page = first / kPagePositions; page <= last_page; ++page) {
-        section.add(attend_page(q, shape.scale, kv.k_pages[page] + kv_head * kPagePositions * kv.head_dim, kv.head_dim,
-                                kv.v_pages[page] + kv_head * kPagePositions * kv.head_dim_v, kv.head_dim_v,
-                                std::max<std::int64_t>(0, first - page * kPagePositions), std::min(kPagePositions, position + 1 - page * kPagePositions)));
+        section.add(attend_page(PagePart(kv, page, kv_head, q), q, shape.scale, std::max<std::int64_t>(0, first - page * kPagePositions),
+                                std::min(kPagePositions, position + 1 - page * kPagePositions)));
         if (page == last_page || (page + 1) % kSectionPages == 0) {
             total.add(section);
             section = {};
         }
     }
     for (std::size_t d = 0; d < total.out.size(); ++d) out[d] = total.out[d] / total.sum;
+}
+
+}  // namespace
+
+std::uint16_t quantize_kv(const float* x, std::int8_t (&codes)[kKvBlock]) noexcept {
+    float largest = 0;
+    for (std::int64_t k = 0; k < kKvBlock; ++k) largest = std::max(largest, std::fabs(x[k]));
+    const std::uint16_t scale = float_to_half(largest / 127.0F);
+    const float d = half_to_float(scale);
+    const float inverse = d > 0 ? 1.0F / d : 0.0F;
+    for (std::int64_t k = 0; k < kKvBlock; ++k) {
+        codes[k] = static_cast<std::int8_t>(std::min(127.0F, std::max(-127.0F, std::nearbyint(x[k] * inverse))));
+    }
+    return scale;
+}
+
+void store_kv(const KvView& kv, const float* k, const float* v, std::int64_t position) noexcept {
+    const std::int64_t page = position / kPagePositions, i = position % kPagePositions;
+    for (std::int64_t h = 0; h < kv.kv_heads; ++h, k += kv.head_dim, v += kv.head_dim_v) {
+        if (kv.type == KvType::f16) {
+            to_half(k, kv.head_dim, kv_halves(kv.k_pages[page], h, kv.head_dim) + i * kv.head_dim);
+            to_half(v, kv.head_dim_v, kv_halves(kv.v_pages[page], h, kv.head_dim_v) + i * kv.head_dim_v);
+            continue;
+        }
+        std::int8_t codes[kKvBlock];
+        const KvCodes keys = kv_codes(kv.k_pages[page], kv.kv_heads, h, kv.head_dim);
+        for (std::int64_t b = 0; b < kv.head_dim / kKvBlock; ++b) {
+            keys.scales[i * (kv.head_dim / kKvBlock) + b] = quantize_kv(k + b * kKvBlock, codes);
+            std::copy_n(codes, kKvBlock, keys.codes + i * kv.head_dim + b * kKvBlock);
+        }
+        const KvCodes values = kv_codes(kv.v_pages[page], kv.kv_heads, h, kv.head_dim_v);
+        for (std::int64_t b = 0; b < kv.head_dim_v / kKvBlock; ++b) {
+            values.scales[value_scale_at(i, b, kv.head_dim_v)] = quantize_kv(v + b * kKvBlock, codes);
+            for (std::int64_t j = 0; j < kKvBlock; ++j) values.codes[value_code_at(i, b * kKvBlock + j, kv.head_dim_v)] = codes[j];
+        }
+    }
+}
+
+void attention(const AttentionShape& shape, const float* q, std::int64_t position, std::int64_t kv_head, const KvView& kv, float* out) {
+    if (kv.type == KvType::f16) attend<HalvesOfPage>(shape, q, position, kv_head, kv, out);
+    else attend<CodesOfPage>(shape, q, position, kv_head, kv, out);
 }
 
 void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept {

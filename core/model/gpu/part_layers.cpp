@@ -113,8 +113,7 @@ Result<> PartRunner::multiply(const float* x, const float* norm, std::int64_t to
 
 kernels::KvPool PartRunner::kv_pool(std::size_t layer) const noexcept {
     const Hyperparameters& model = transformer_.hyperparameters;
-    const auto k_bytes = static_cast<std::uint64_t>(model.kv_heads * cpu::kPagePositions * model.head_dim) * sizeof(std::uint16_t);
-    return {.base = reinterpret_cast<std::uint8_t*>(kv_.address(layer)), .page_bytes = kv_.page_bytes(), .k_offset = 0, .v_offset = k_bytes,
+    return {.base = reinterpret_cast<std::uint8_t*>(kv_.address(layer)), .page_bytes = kv_.page_bytes(), .k_offset = 0, .v_offset = transformer_.kv_shape().key_bytes(),
             .kv_heads = static_cast<std::int32_t>(model.kv_heads), .head_dim = static_cast<std::int32_t>(model.head_dim),
             .head_dim_v = static_cast<std::int32_t>(model.head_dim_v)};
 }
