@@ -269,7 +269,7 @@ struct CombineNormArguments {
 };
 
 // One layer's part of the KV pool. Page p begins at base + p * page_bytes; in it K of the layer lies at k_offset, V at v_offset (bytes):
-// halves [kv_heads, 256, head_dim] and [kv_heads, 256, head_dim_v], as cpu::KvView.
+// halves [kv_heads, 256, head_dim] and [kv_heads, 256, head_dim_v], or codes and then their scales: as cpu::KvView.
 struct KvPool {
     std::uint8_t* base;
     std::uint64_t page_bytes;
@@ -278,6 +278,7 @@ struct KvPool {
     std::int32_t kv_heads;
     std::int32_t head_dim;    // a multiple of 32, at most 256
     std::int32_t head_dim_v;  // the same
+    std::int32_t type = 0;    // cpu::KvType; decides which kernels are launched
 };
 
 // Where each token of a batch stands: token t is at position positions[t] of the session whose pages are listed in row tables[t] of
@@ -338,6 +339,9 @@ struct StepAttentionArguments {
     AttentionArguments attention;
 };
 
+// The same where K and V are int8 codes: head_rows_q8, attention_rows_q8 and attention_prefill_q8 (page by page in the exact order, without matrix units),
+// attention_rows_q8_tiles and attention_step_q8_WIDTH (matrix units for int8), attention_prefill_q8_WIDTH (those for halves, which the codes become).
+
 // A block of attention_prefill has the query heads of a KV head of kPrefillRows / (heads / kv_heads) neighbouring tokens. On matrix units it
 // has a warp for each 16 such rows, and takes the keys in tiles of kPrefillKeys.
 inline constexpr std::int32_t kPrefillRows = 128;
@@ -349,6 +353,36 @@ inline constexpr std::int32_t kPrefillKeys = kWidth > 128 ? 16 : 64;
 // Their blocks have 256 or kMostAttentionThreads threads.
 inline constexpr std::int32_t kMostAttentionThreads = 512;
 inline constexpr std::int32_t kSlotBytes = 4096 + 4 * 32;
+
+// With codes: query heads that a block works on at once; bytes from row to row of codes in shared memory, so that four of them lie in different banks;
+// from row to row of a strip's output (floats); bytes of a warp's memory, on matrix units: keys (or the output in their place), values, scales, and what
+// the values' weights are made integers with; without: the output, the weights, and a block's integers.
+inline constexpr std::int32_t kCodeHeads = 8;
+#if defined(__CUDACC__)
+#define HR_ANYWHERE __host__ __device__ constexpr  // both the host and kernels call it
+#else
+#define HR_ANYWHERE constexpr
+#endif
+HR_ANYWHERE std::int32_t code_heads(std::int32_t width_v) { return width_v > 128 ? kCodeHeads / 2 : kCodeHeads; }
+HR_ANYWHERE std::int32_t code_row(std::int32_t width) { return width | 32; }
+HR_ANYWHERE std::int32_t output_row(std::int32_t width_v) { return width_v + 4; }
+HR_ANYWHERE std::int32_t output_bytes(std::int32_t width_v) { return code_heads(width_v) * output_row(width_v) * 4; }
+HR_ANYWHERE std::int32_t tiles_keys_bytes(std::int32_t width, std::int32_t width_v) {
+    const std::int32_t keys = 32 * code_row(width), output = output_bytes(width_v);
+    return keys > output ? keys : output;
+}
+HR_ANYWHERE std::int32_t tiles_strip_bytes(std::int32_t width, std::int32_t width_v) {
+    return tiles_keys_bytes(width, width_v) + 32 * width_v + 2 * (width + width_v) + 32 * 2 * 4;
+}
+HR_ANYWHERE std::int32_t plain_strip_bytes(std::int32_t width_v) { return output_bytes(width_v) + kCodeHeads * (32 * 4 + 64 + 4); }
+// Behind the warps': the queries' codes and scales, maximum and sum of each strip and head (or, in the end, the factors of 32 sections); then, where
+// heads are made ready, the token's own K and V, and the heads.
+HR_ANYWHERE std::int32_t code_block_bytes(std::int32_t warps, std::int32_t strip_bytes, std::int32_t width, std::int32_t width_v, bool makes_heads) {
+    const std::int32_t behind = kCodeHeads * (code_row(width) + width / 8) + warps * kCodeHeads * 2 * 4;
+    const std::int32_t own = makes_heads ? (width + width_v) * 9 / 8 + (kCodeHeads + 2) * width * 4 : 0;
+    const std::int32_t factors = kCodeHeads * 32 * 12;
+    return warps * strip_bytes + (behind + own > factors ? behind + own : factors);
+}
 
 // argmax_rows: the index of the largest value of each row, the lowest such index (cpu::argmax).
 struct ArgmaxArguments {
@@ -452,6 +486,12 @@ struct AwaitArguments {
     X(attention_prefill_96, AttentionArguments)                  \
     X(attention_prefill_128, AttentionArguments)                 \
     X(attention_prefill_256, AttentionArguments)                 \
+    X(head_rows_q8, HeadArguments)                               \
+    X(attention_rows_q8, AttentionArguments)                     \
+    X(attention_rows_q8_tiles, AttentionArguments)               \
+    X(attention_step_q8_64, StepAttentionArguments)              \
+    X(attention_step_q8_128, StepAttentionArguments)             \
+    X(attention_prefill_q8, AttentionArguments)                  \
     X(argmax_rows, ArgmaxArguments)                              \
     X(top_rows, TopArguments)                                    \
     X(hand_over, HandOverArguments)                              \

@@ -6,13 +6,9 @@
 // the scores into weights and adds up the values by itself, its tiles of K and V arriving meanwhile. The block waits for its warps only where the
 // heads have been made ready and where the strips are put together. A block of 16 warps has both pages at once, one of 8 one after the other.
 
-#include "kernels/copies.h"
-#include "kernels/heads.h"
+#include "kernels/attention_parts.h"
 
 namespace headroom::device {
-
-inline constexpr int kStrip = 32;  // positions: what the arithmetic adds up by itself
-inline constexpr int kStrips = kPage / kStrip;
 
 // The warp's tiles: those of its strip's K, then those of its V. One is used while the next ones arrive.
 // Row r of a tile lies in the r mod 4-th of four groups, which are 32 bytes apart beyond their size, so that 8 lanes to each of four
@@ -299,114 +295,6 @@ HR_DEVICE void add_values(Stream<W>& stream, const float* weights, int begin, in
 
 // ---- One token, some heads of a KV head, one or several pages ----
 
-// The scratch of attention_rows: the outputs of the sections of each row (token and head), then their largest scores and sums.
-struct Partials {
-    float* begin;
-    float* end_of_outputs;
-    std::int64_t sections;  // of a row, at most
-    int width;
-
-    HR_DEVICE Partials(const AttentionArguments& a)
-        : begin(a.partials), end_of_outputs(begin + static_cast<std::int64_t>(a.tokens) * a.heads * a.max_chunks * a.pool.head_dim_v),
-          sections(a.max_chunks), width(a.pool.head_dim_v) {}
-    HR_DEVICE float* output(std::int64_t row, int section) const { return begin + (row * sections + section) * width; }
-    HR_DEVICE float* largest_and_sum(std::int64_t row, int section) const { return end_of_outputs + (row * sections + section) * 2; }
-};
-
-// Takes the sums of a further page or section into those of the earlier ones. D: elements of a thread.
-template <int D>
-struct Running {
-    float largest = 0, sum = 0;
-    float out[D] = {};
-
-    HR_DEVICE void add(bool first, float more_largest, float more_sum, const float (&more)[D]) {
-        if (first) {
-            largest = more_largest;
-            sum = more_sum;
-            HR_UNROLL
-            for (int d = 0; d < D; ++d) out[d] = more[d];
-            return;
-        }
-        const float now = max_of(largest, more_largest);
-        const float old_factor = exp_value(largest - now), new_factor = exp_value(more_largest - now);
-        largest = now;
-        sum = fma(sum, old_factor, more_sum * new_factor);
-        HR_UNROLL
-        for (int d = 0; d < D; ++d) out[d] = fma(out[d], old_factor, more[d] * new_factor);
-    }
-};
-
-// Combines the sections of `heads` neighbouring rows, ascending, as Running does, and writes their outputs. The whole block comes here; shared
-// memory is free again. Few blocks do, and come to it cold: it is a few short loops.
-template <int W>
-HR_DEVICE void combine_sections(const AttentionArguments& a, std::int64_t row, int heads, int sections) {
-    struct Factors {
-        float of_old, of_new, sum;
-    };
-    const Partials partials(a);
-    const int width = width_or<W>(partials.width), of_section = heads * width;
-    const int tiles_bytes = threads() / kWarp * a.tile_slots * kernels::kSlotBytes;
-    // Sections at once: their outputs lie where the tiles were, [at_once, heads, width], and their factors behind.
-    const int room = tiles_bytes / (of_section * 4), at_once = room < kWarp ? room : kWarp;
-    float* outputs = reinterpret_cast<float*>(dynamic_shared());
-    auto* factors = reinterpret_cast<Factors*>(dynamic_shared() + tiles_bytes);  // [heads, kWarp]
-    constexpr int kMine = 2;  // pairs of elements of a thread, at most
-    float out[kMine][2], sum[kMine];
-    HR_UNROLL
-    for (int k = 0; k < kMine; ++k) {
-        out[k][0] = out[k][1] = -0.0F;  // the first factor is 0, and 0 * -0 + x is x for every x
-        sum[k] = 0;
-    }
-    float largest = bits_to_float(0xff800000U);  // of the warp's head, over the sections so far
-#pragma unroll 1
-    for (int first = 0; first < sections; first += at_once) {
-        const int count = sections - first < at_once ? sections - first : at_once;
-#pragma unroll 1
-        for (int i = thread() * 4; i < count * of_section; i += threads() * 4) {
-            const int element = i % width, head = i / width % heads, section = i / of_section;
-            start_copy(outputs + i, partials.output(row + head, first + section) + element, true);
-        }
-        close_copies();
-        if (warp() < heads) {
-            const bool there = lane() < count;
-            const float* mine = partials.largest_and_sum(row + warp(), there ? first + lane() : first);
-            const float m = mine[0], l = mine[1];
-            // The largest before and with each section: a maximum is exact in any order.
-            float with = max_of(largest, there ? m : largest);
-#pragma unroll 1
-            for (int d = 1; d < kWarp; d *= 2) with = max_of(with, shuffle(with, lane() >= d ? lane() - d : lane()));
-            const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
-            const float without = lane() > 0 ? earlier : largest;
-            const float of_new = exp_value(m - with);
-            factors[warp() * kWarp + lane()] = {exp_value(without - with), of_new, l * of_new};
-            largest = shuffle(with, kWarp - 1);
-        }
-        wait_for_copies<0>();
-        sync();
-        HR_UNROLL
-        for (int k = 0; k < kMine; ++k) {
-            const int pair = thread() + k * threads();
-            if (2 * pair >= of_section) break;
-            const Factors* own = factors + 2 * pair / width * kWarp;
-#pragma unroll 4
-            for (int i = 0; i < count; ++i) {
-                const Factors f = own[i];
-                const Floats<2> o = *reinterpret_cast<const Floats<2>*>(outputs + i * of_section + 2 * pair);
-                HR_UNROLL
-                for (int d = 0; d < 2; ++d) out[k][d] = fma(out[k][d], f.of_old, o.x[d] * f.of_new);
-                sum[k] = fma(sum[k], f.of_old, f.sum);
-            }
-        }
-        if (first + at_once < sections) sync();  // everyone is done with these
-    }
-    HR_UNROLL
-    for (int k = 0; k < kMine; ++k) {
-        const int pair = thread() + k * threads();
-        if (2 * pair >= of_section) break;
-        *reinterpret_cast<Floats<2>*>(a.out + row * width + 2 * pair) = {{out[k][0] / sum[k], out[k][1] / sum[k]}};
-    }
-}
-
 // Attention of the query heads head … head + heads - 1 of a token (all of one KV head) over its pages from … to - 1. whole: these are all
 // that it sees, and the output is finished; else its part goes to the partials. kManySections: the pages may be of several sections. HB: `heads` or more.
 // raw: the token's heads have still to be made ready; null: they are, and K and V in the pool. A block with a token's last page makes its K and V,
@@ -425,27 +313,18 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
     const int part = thread() / (width_v / 4), element = thread() % (width_v / 4) * 4;
     const int own = part < heads ? part : 0;
     Running<4> section, all;
-    const Running<4>& total = kManySections ? all : section;
 #pragma unroll 1
     for (int first_page = from; first_page < to; first_page += at_once) {
-        const int number = first_page + warp() / kStrips, strip = warp() % kStrips;  // the warp's
-        const bool there = number < to;
-        const int page = page_of(a.places, token, there ? number : first_page);
-        // Where the token's own K and V belong, if that is in these pages.
-        const int own_number = visible.position / kPage, own_row = visible.position % kPage;
-        const bool makes_own = own_number >= first_page && own_number < first_page + at_once;
-        const int own_page = makes_own ? page_of(a.places, token, own_number) : 0;
-        const int begin = there ? visible.begin(number) - strip * kStrip : 0, end = there ? visible.end(number) - strip * kStrip : 0;
-        const int strip_begin = begin > 0 ? begin : 0, strip_end = end < kStrip ? end : kStrip;
+        const WarpStrip at(a, token, visible, first_page, at_once, to);
         // With raw heads the pool's other rows are those of steps before: they are on their way while the kernel before is still at work.
-        Stream<W> stream(a.pool, page, kv_head, strip, strip_begin, strip_end, a.tile_slots);
+        Stream<W> stream(a.pool, at.page, kv_head, at.strip, at.begin, at.end, a.tile_slots);
         if (raw == nullptr) {
             for (int i = thread(); i < heads * width; i += threads()) queries[i] = a.q[static_cast<std::int64_t>(row) * width + i];
         } else {
             float* made = queries + HB * width;
             const int done = first_page == from ? 0 : heads;
 #pragma unroll 1
-            for (int task = done + warp(), first = true; task < heads + (makes_own ? 2 : 0); task += warps, first = false) {
+            for (int task = done + warp(), first = true; task < heads + (at.makes_own ? 2 : 0); task += warps, first = false) {
                 const bool is_q = task < heads, is_k = task == heads;
                 const HeadFactors<W> factors(*raw, token, is_q ? raw->q_norm : is_k ? raw->k_norm : nullptr, is_q || is_k);
                 if (first) wait_for_previous();
@@ -455,7 +334,7 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
                     continue;
                 }
                 std::uint16_t* kept = is_k ? Fresh<W>::k() : Fresh<W>::v();
-                std::uint16_t* pool = is_k ? keys(a.pool, own_page, kv_head) + own_row * width : values(a.pool, own_page, kv_head) + own_row * width_v;
+                std::uint16_t* pool = is_k ? keys(a.pool, at.own_page, kv_head) + at.own_row * width : values(a.pool, at.own_page, kv_head) + at.own_row * width_v;
                 const float* x = raw->v + kv_row * width_v;
                 if (is_k) {
                     make_head<W>(*raw, factors, raw->k + kv_row * width, made);
@@ -464,15 +343,15 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
                 for (int i = lane(); i < (is_k ? width : width_v); i += kWarp) {
                     const std::uint16_t half = float_to_half(x[i]);
                     kept[i] = half;
-                    if (head % (a.heads / a.pool.kv_heads) == 0) pool[i] = half;
+                    if (stores_own(a, head)) pool[i] = half;
                 }
             }
             wait_for_previous();
         }
         sync();
         float strip_largest = bits_to_float(0xff800000U), strip_sum = 0;
-        if (strip_begin < strip_end) {
-            const int fresh = raw != nullptr && number == own_number ? own_row - strip * kStrip : -1;
+        if (at.begin < at.end) {
+            const int fresh = raw != nullptr ? at.fresh : -1;
 #pragma unroll 1
             for (int tile = 0; tile < stream.tiles; ++tile) {
                 std::uint16_t* k = stream.next();
@@ -481,16 +360,16 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
                 score<HB, W>(stream, k, queries, heads, a.scale, scores + first * HB);
                 stream.release();
             }
-            weigh<HB>(scores, strip_begin, strip_end, strip_largest, strip_sum);
+            weigh<HB>(scores, at.begin, at.end, strip_largest, strip_sum);
             sync_warp();
             constexpr int kHalf = HB > 1 ? HB / 2 : 1;
             if constexpr (W == 128) {
-                add_values<1, HB, HB>(stream, scores, strip_begin, strip_end, fresh, 32);
+                add_values<1, HB, HB>(stream, scores, at.begin, at.end, fresh, 32);
             } else if constexpr (W == 64) {
-                add_values<1, kHalf, HB>(stream, scores, strip_begin, strip_end, fresh, 16);
+                add_values<1, kHalf, HB>(stream, scores, at.begin, at.end, fresh, 16);
             } else {
-                if (width_v <= 128) add_values<1, HB, HB>(stream, scores, strip_begin, strip_end, fresh, width_v / 4);
-                else add_values<2, kHalf, HB>(stream, scores, strip_begin, strip_end, fresh, 32);
+                if (width_v <= 128) add_values<1, HB, HB>(stream, scores, at.begin, at.end, fresh, width_v / 4);
+                else add_values<2, kHalf, HB>(stream, scores, at.begin, at.end, fresh, 32);
             }
         }
         if (lane() < HB) {
@@ -499,69 +378,13 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
         }
         sync();
         if (warp() < kStrips) {  // no thread beyond has a part of the output
-#pragma unroll 1
-            for (int p = 0; p < at_once && first_page + p < to; ++p) {
-                // The page's strips together, ascending. Eight neighbouring lanes have the same head, and each a strip's factor.
-                const int page_begin = visible.begin(first_page + p) / kStrip, page_last = (visible.end(first_page + p) - 1) / kStrip;
-                const float mine = strips_largest[(p * kStrips + lane() % kStrips) * HB + own];
-                float page_largest = mine;
-                HR_UNROLL
-                for (int d = 1; d < kStrips; d *= 2) page_largest = max_of(page_largest, shuffle_xor(page_largest, d));
-                const float factor_of_mine = exp_value(mine - page_largest);
-                float page_sum = 0, o[4] = {};
-                const unsigned char* of_strips = dynamic_shared() + p * kStrips * a.tile_slots * kernels::kSlotBytes + (own * width_v + element) * 4;
-                Floats<4> fours[kStrips];
-                float sums[kStrips];
-                HR_UNROLL
-                for (int s = 0; s < kStrips; ++s) {
-                    fours[s] = *reinterpret_cast<const Floats<4>*>(of_strips + s * a.tile_slots * kernels::kSlotBytes);
-                    sums[s] = strips_sum[(p * kStrips + s) * HB + own];
-                }
-                HR_UNROLL
-                for (int s = 0; s < kStrips; ++s) {
-                    const float factor = shuffle(factor_of_mine, lane() / kStrips * kStrips + s);
-                    if (s < page_begin || s > page_last) continue;  // what was read is nothing
-                    page_sum = fma(sums[s], factor, page_sum);
-                    HR_UNROLL
-                    for (int d = 0; d < 4; ++d) o[d] = fma(fours[s].x[d], factor, o[d]);
-                }
-                const int n = first_page + p;
-                section.add(n == from || n % kSection == 0, page_largest, page_sum, o);
-                if constexpr (kManySections) {
-                    if (n + 1 == to || (n + 1) % kSection == 0) all.add(n / kSection == from / kSection, section.largest, section.sum, section.out);
-                }
-            }
+            const int strip_bytes = a.tile_slots * kernels::kSlotBytes;
+            const StripsLeft<HB> left{dynamic_shared() + (own * width_v + element) * 4, strip_bytes, strips_largest + own, strips_sum + own};
+            add_pages<HB, kManySections>(left, visible, first_page, at_once, from, to, section, all);
         }
         if (first_page + at_once < to) sync();  // everyone is done with the pages before the next ones come
     }
-    const Partials partials(a);
-    const int number = from / kSection - visible.first_page() / kSection;  // of the section
-    if (part < heads) {
-        float* to_row = whole ? a.out + static_cast<std::int64_t>(row + part) * width_v : partials.output(row + part, number);
-        const float divisor = whole ? total.sum : 1.0F;
-        Floats<4> out;
-        HR_UNROLL
-        for (int d = 0; d < 4; ++d) out.x[d] = total.out[d] / divisor;
-        *reinterpret_cast<Floats<4>*>(to_row + element) = out;
-        if (!whole && element == 0) {
-            partials.largest_and_sum(row + part, number)[0] = total.largest;
-            partials.largest_and_sum(row + part, number)[1] = total.sum;
-        }
-    }
-    if (whole) return;
-    // The last block of these rows to come here finishes them.
-    __shared__ int last;
-    const int sections = visible.sections();
-    sync();
-    if (thread() == 0) {
-        fence();  // for the whole block: the barrier comes before
-        last = atomic_add(a.tickets + row, 1) == sections - 1 ? 1 : 0;
-    }
-    sync();
-    if (last == 0) return;
-    fence();
-    combine_sections<W>(a, row, heads, sections);
-    if (thread() == 0) a.tickets[row] = 0;
+    finish<W>(a, row, part, heads, element, kManySections ? all : section, visible, from, whole, warps * a.tile_slots * kernels::kSlotBytes);
 }
 
 // The same for any number of heads, HB at a time; of wider values half as many.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/compute/cpu/kv_view.h"
 #include "core/compute/gpu/ops.h"
 
 using namespace headroom;
@@ -267,18 +268,20 @@ void router_decode(Bench& bench, std::int32_t tokens) {
     });
 }
 
+const char* q8(cpu::KvType type) { return type == cpu::KvType::q8_0 ? " q8" : ""; }
+
 // A token of each of some sessions at position `position`, heads of 128.
 struct Attention {
-    Attention(Bench& bench, std::int32_t heads, std::int32_t kv_heads, std::int32_t position, std::int32_t tokens) {
+    Attention(Bench& bench, cpu::KvType type, std::int32_t heads, std::int32_t kv_heads, std::int32_t position, std::int32_t tokens) {
         constexpr std::int32_t dim = 128, page = 256;
         const auto count = static_cast<std::uint64_t>(tokens);
         const std::int32_t chunks = position / page + 1;
-        const std::uint64_t page_bytes = std::uint64_t{2} * 2 * page * dim * static_cast<std::uint64_t>(kv_heads);
+        const auto k_bytes = static_cast<std::uint64_t>(cpu::kv_part_bytes(type, kv_heads, dim)), page_bytes = 2 * k_bytes;
         std::vector<std::int32_t> pages(count * static_cast<std::uint64_t>(chunks)), tables(count), positions(count, position);
         std::iota(tables.begin(), tables.end(), 0);
         std::iota(pages.begin(), pages.end(), 0);
         pool_bytes = page_bytes * pages.size();
-        bytes = 4.0 * tokens * kv_heads * dim * (position + 1);
+        bytes = static_cast<double>(page_bytes) / page * tokens * (position + 1);
         h.q = bench.space<float>(count * static_cast<std::uint64_t>(heads) * dim);
         h.k = bench.space<float>(count * static_cast<std::uint64_t>(kv_heads) * dim);
         h.v = bench.space<float>(count * static_cast<std::uint64_t>(kv_heads) * dim);
@@ -289,7 +292,7 @@ struct Attention {
         h.layout = 1;
         h.heads = heads;
         h.tokens = tokens;
-        h.pool = {nullptr, page_bytes, 0, page_bytes / 2, kv_heads, dim, dim};
+        h.pool = {nullptr, page_bytes, 0, k_bytes, kv_heads, dim, dim, static_cast<std::int32_t>(type)};
         h.places = {bench.array(positions), bench.array(tables), bench.array(pages), chunks};
         a.q = h.q;
         a.out = bench.space<float>(count * static_cast<std::uint64_t>(heads) * dim);
@@ -314,18 +317,20 @@ struct Attention {
 };
 
 void attention(Bench& bench, const std::string& name, std::int32_t heads, std::int32_t kv_heads, std::int32_t position, std::int32_t tokens) {
-    bench.reset();
-    Attention one(bench, heads, kv_heads, position, tokens);
-    bench.time(fmt::format("{} attention at {}, {} tokens", name, position, tokens), one.bytes, 0, [&] { return one.launch(bench); });
+    for (const cpu::KvType type : {cpu::KvType::f16, cpu::KvType::q8_0}) {
+        bench.reset();
+        Attention one(bench, type, heads, kv_heads, position, tokens);
+        bench.time(fmt::format("{} attention{} at {}, {} tokens", name, q8(type), position, tokens), one.bytes, 0, [&] { return one.launch(bench); });
+    }
 }
 
 // The kernels of a layer of the mixture for one token, or one of each of several sessions, one behind the other as in a step; then without each of them:
 // what it costs there.
-void layers(Bench& bench, std::int32_t position, std::int32_t tokens, std::uint32_t down_type) {
+void layers(Bench& bench, cpu::KvType kv_type, std::int32_t position, std::int32_t tokens, std::uint32_t down_type) {
     bench.reset();
     const auto count = static_cast<std::uint64_t>(tokens);
     Mixture m(bench, tokens, down_type);
-    Attention at(bench, 32, 4, position, tokens);
+    Attention at(bench, kv_type, 32, 4, position, tokens);
     ProductArguments qkv = {}, out = {};
     const auto target = [&](std::uint32_t type, std::int32_t rows, std::int32_t cols, float* y, bool add) {
         return Target{{nullptr, type, rows, cols, row_bytes(type, cols)}, nullptr, y, rows, add ? 1 : 0};
@@ -399,7 +404,7 @@ void layers(Bench& bench, std::int32_t position, std::int32_t tokens, std::uint3
          }},
     };
     const auto time = [&](const std::string& name, std::size_t left_out) {
-        bench.time(fmt::format("30b layer at {}, {} tokens{}", position, tokens, name), 0, 0, [&]() -> Result<> {
+        bench.time(fmt::format("30b layer{} at {}, {} tokens{}", q8(kv_type), position, tokens, name), 0, 0, [&]() -> Result<> {
             for (std::size_t i = 0; i < std::size(parts); ++i) {
                 if (i != left_out) HR_CHECK(parts[i].second());
             }
@@ -448,8 +453,10 @@ int main(int argc, char** argv) {
         attention(bench, "30b", 32, 4, position, 1);
         attention(bench, "8b", 32, 8, position, 1);
     }
-    for (const std::int32_t position : {200, 300, 16400}) layers(bench, position, 1, q4_k);
-    for (const std::uint32_t down : {q4_k, q6_k}) layers(bench, 200, 8, down);
+    for (const cpu::KvType type : {cpu::KvType::f16, cpu::KvType::q8_0}) {
+        for (const std::int32_t position : {200, 300, 16400}) layers(bench, type, position, 1, q4_k);
+    }
+    for (const std::uint32_t down : {q4_k, q6_k}) layers(bench, cpu::KvType::f16, 200, 8, down);
     attention(bench, "30b", 32, 4, 300, 8);
     attention(bench, "8b", 32, 8, 300, 8);
     products(bench, "30b logits", {{q6_k, 151936}}, 2048, 1, false, true);

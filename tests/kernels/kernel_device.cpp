@@ -73,6 +73,9 @@ KernelDevice::KernelDevice(const QString& name) {
         required(driver_->make_current(index));
         kernels_ = required(kernels::Kernels::load(*driver_, driver_->devices()[static_cast<std::size_t>(index)]));
     }
+    gpu::DeviceInfo older = kernels_->device();
+    older.architecture = "sm_75";
+    if (auto loaded = simulator_ ? kernels::Kernels::load(*driver_, older, simulated_images()) : kernels::Kernels::load(*driver_, older)) without_matrix_units_ = std::move(*loaded);
     stream_ = required(driver_->create_stream());
 }
 

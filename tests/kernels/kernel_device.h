@@ -37,6 +37,8 @@ public:
     [[nodiscard]] bool emulated() const noexcept { return !!simulator_; }
     [[nodiscard]] kernels::Queue queue() { return {*kernels_, stream_}; }
     [[nodiscard]] gpu::Driver& driver() noexcept { return *driver_; }
+    // Launches as on a card without matrix units; what queue() is where this build has no code for one.
+    [[nodiscard]] kernels::Queue queue_without_matrix_units() { return {without_matrix_units_ ? *without_matrix_units_ : *kernels_, stream_}; }
     // Waits for everything enqueued; ends the program with the driver's sentence where that failed.
     void wait();
 
@@ -53,6 +55,7 @@ private:
     bool emulated_ = false;
     std::unique_ptr<gpu::Driver> driver_;
     std::unique_ptr<kernels::Kernels> kernels_;
+    std::unique_ptr<kernels::Kernels> without_matrix_units_;
     gpu::StreamHandle stream_ = nullptr;
 };
 

@@ -24,43 +24,32 @@ struct Place {
 };
 
 // A pool with the pages of some sessions, mixed, for two layers; the second layer is used. What lies behind a session's last position is not
-// a number, so that a kernel that looks there is found out.
+// a number (as far as it is not a code), so that a kernel that looks there is found out.
 struct Pool {
-    Pool(KernelDevice& device, Shape heads, const std::vector<std::int32_t>& lengths, Random& random)
-        : shape(heads), stride(static_cast<std::int32_t>((*std::ranges::max_element(lengths) + kPage - 1) / kPage) + 1),
-          halves(2 * shape.kv_heads * kPage * (shape.k_dim + shape.v_dim)) {
+    Pool(KernelDevice& device, Shape heads, cpu::KvType kv_type, const std::vector<std::int32_t>& lengths, Random& random)
+        : shape(heads), type(kv_type), stride(static_cast<std::int32_t>((*std::ranges::max_element(lengths) + kPage - 1) / kPage) + 1),
+          k_bytes(cpu::kv_part_bytes(type, shape.kv_heads, shape.k_dim)), layer_bytes(k_bytes + cpu::kv_part_bytes(type, shape.kv_heads, shape.v_dim)) {
         tables.assign(lengths.size() * static_cast<std::size_t>(stride), -1);
         std::vector<std::int32_t> numbers;
         for (const auto length : lengths) {
             for (std::int32_t page = 0; page * kPage < length; ++page) numbers.push_back(static_cast<std::int32_t>(numbers.size()));
         }
         for (std::size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[static_cast<std::size_t>(random.below(static_cast<int>(i)))]);
-        content.assign(numbers.size() * static_cast<std::size_t>(halves), 0x7e00);
+        content.assign(numbers.size() * static_cast<std::size_t>(layer_bytes), 0x7e00);  // two layers, two bytes each
         std::size_t used = 0;
         for (std::size_t session = 0; session < lengths.size(); ++session) {
-            for (std::int32_t page = 0; page * kPage < lengths[session]; ++page) {
-                const std::int32_t number = numbers[used++];
-                tables[session * static_cast<std::size_t>(stride) + static_cast<std::size_t>(page)] = number;
-                const std::int64_t filled = std::min<std::int64_t>(kPage, lengths[session] - page * kPage);
-                for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
-                    const auto fill = [&](std::uint16_t* rows, std::int64_t width) {
-                        for (std::int64_t i = 0; i < filled * width; ++i) rows[head * kPage * width + i] = cpu::float_to_half(random.value());
-                    };
-                    fill(k(number), shape.k_dim);
-                    fill(v(number), shape.v_dim);
-                }
+            for (std::int32_t page = 0; page * kPage < lengths[session]; ++page) tables[session * static_cast<std::size_t>(stride) + static_cast<std::size_t>(page)] = numbers[used++];
+            const auto of_session = view(static_cast<std::int32_t>(session));
+            for (std::int32_t i = 0; i < lengths[session]; ++i) {
+                cpu::reference::store_kv(of_session.view, random.values(shape.kv_heads * shape.k_dim).data(), random.values(shape.kv_heads * shape.v_dim).data(), i);
             }
         }
         memory = std::make_unique<Array<std::uint16_t>>(device, content);
         pages = std::make_unique<Array<std::int32_t>>(device, tables);
     }
-    std::int64_t k_offset() const { return shape.kv_heads * kPage * (shape.k_dim + shape.v_dim); }
-    std::int64_t v_offset() const { return k_offset() + shape.kv_heads * kPage * shape.k_dim; }
-    std::uint16_t* k(std::int32_t page) { return content.data() + page * halves + k_offset(); }
-    std::uint16_t* v(std::int32_t page) { return content.data() + page * halves + v_offset(); }
     kernels::KvPool get() const {
-        return {reinterpret_cast<std::uint8_t*>(memory->data()), static_cast<std::uint64_t>(2 * halves), static_cast<std::uint64_t>(2 * k_offset()),
-                static_cast<std::uint64_t>(2 * v_offset()), shape.kv_heads, shape.k_dim, shape.v_dim};
+        return {reinterpret_cast<std::uint8_t*>(memory->data()), static_cast<std::uint64_t>(2 * layer_bytes), static_cast<std::uint64_t>(layer_bytes),
+                static_cast<std::uint64_t>(layer_bytes + k_bytes), shape.kv_heads, shape.k_dim, shape.v_dim, static_cast<std::int32_t>(type)};
     }
     // The pages of a session for the CPU.
     struct View {
@@ -71,16 +60,18 @@ struct Pool {
         View result;
         for (std::int32_t i = 0; i < stride; ++i) {
             const std::int32_t page = tables[static_cast<std::size_t>(session * stride + i)];
-            result.k.push_back(page < 0 ? nullptr : reinterpret_cast<std::byte*>(k(page)));
-            result.v.push_back(page < 0 ? nullptr : reinterpret_cast<std::byte*>(v(page)));
+            std::byte* layer = page < 0 ? nullptr : reinterpret_cast<std::byte*>(content.data()) + (2 * page + 1) * layer_bytes;
+            result.k.push_back(layer);
+            result.v.push_back(layer == nullptr ? nullptr : layer + k_bytes);
         }
-        result.view = {result.k.data(), result.v.data(), shape.kv_heads, shape.k_dim, shape.v_dim};
+        result.view = {result.k.data(), result.v.data(), shape.kv_heads, shape.k_dim, shape.v_dim, type};
         return result;
     }
 
     Shape shape;
-    std::int32_t stride;   // pages of a session's row in the tables
-    std::int64_t halves;   // of a page
+    cpu::KvType type;
+    std::int32_t stride;                // pages of a session's row in the tables
+    std::int64_t k_bytes, layer_bytes;  // of a page
     std::vector<std::uint16_t> content;
     std::vector<std::int32_t> tables;
     std::unique_ptr<Array<std::uint16_t>> memory;
@@ -119,6 +110,15 @@ std::vector<std::int32_t> lengths_for(const std::vector<Place>& places) {
         length = std::max(length, place.position + 1);
     }
     return lengths;
+}
+
+// Rows of test functions: how K and V are kept, and whether the device's matrix units are left alone.
+void list_types() {
+    QTest::addColumn<cpu::KvType>("type");
+    QTest::addColumn<bool>("plain");
+    QTest::newRow("f16") << cpu::KvType::f16 << false;
+    QTest::newRow("q8_0") << cpu::KvType::q8_0 << false;
+    QTest::newRow("q8_0 without matrix units") << cpu::KvType::q8_0 << true;
 }
 
 struct Case {
@@ -164,12 +164,8 @@ struct RawHeads {
             prepare(q, shape.heads, q_norm);
             prepare(k, shape.kv_heads, k_norm);
             const Place place = places[static_cast<std::size_t>(t)];
-            const std::int32_t page = pool.tables[static_cast<std::size_t>(place.session * pool.stride + place.position / kPage)];
-            for (std::int32_t h = 0; h < shape.kv_heads; ++h) {
-                const std::int64_t slot = h * kPage + place.position % kPage;
-                cpu::reference::to_half(k.data() + (t * shape.kv_heads + h) * shape.k_dim, shape.k_dim, pool.k(page) + slot * shape.k_dim);
-                cpu::reference::to_half(v.data() + (t * shape.kv_heads + h) * shape.v_dim, shape.v_dim, pool.v(page) + slot * shape.v_dim);
-            }
+            cpu::reference::store_kv(pool.view(place.session).view, k.data() + t * shape.kv_heads * shape.k_dim, v.data() + t * shape.kv_heads * shape.v_dim,
+                                     place.position);
         }
     }
 
@@ -185,20 +181,26 @@ struct RawHeads {
 
 }  // namespace
 
+Q_DECLARE_METATYPE(headroom::cpu::KvType)
+
 class TestKernelAttention : public QObject {
     Q_OBJECT
 private slots:
     void initTestCase_data() { KernelDevice::list(); }
 
+    void headsAreNormedTurnedAndStored_data() { list_types(); }
     void headsAreNormedTurnedAndStored() {
         auto& device = KernelDevice::chosen();
+        QFETCH(cpu::KvType, type);
+        QFETCH(bool, plain);
+        const kernels::Queue queue = plain ? device.queue_without_matrix_units() : device.queue();
         Random random(1);
         for (const Shape shape : {Shape{8, 2, 128, 128}, Shape{3, 3, 64, 32}, Shape{5, 1, 96, 96}, Shape{2, 1, 256, 192}}) {
             for (int variant = 0; variant < 8; ++variant) {
                 const std::vector<Place> places = {{0, 0}, {1, 255}, {1, 256}, {0, 700}, {2, 31}};
-                Pool pool(device, shape, lengths_for(places), random);
+                Pool pool(device, shape, type, lengths_for(places), random);
                 RawHeads heads(device, pool, places, variant, random);
-                REQUIRE(kernels::head_rows(device.queue(), heads.arguments()));
+                REQUIRE(kernels::head_rows(queue, heads.arguments()));
                 heads.compute();
                 const auto problem = difference(heads.q_device.read(), heads.q);
                 QVERIFY2(problem.isEmpty(), qPrintable(QString("width %1, variant %2: ").arg(shape.k_dim).arg(variant) + problem));
@@ -208,8 +210,12 @@ private slots:
     }
 
     // Both at once, a token each of several sessions: the token's own K and V are seen and stored.
+    void stepsAttendAsTheCpu_data() { list_types(); }
     void stepsAttendAsTheCpu() {
         auto& device = KernelDevice::chosen();
+        QFETCH(cpu::KvType, type);
+        QFETCH(bool, plain);
+        const kernels::Queue queue = plain ? device.queue_without_matrix_units() : device.queue();
         Random random(4);
         std::vector<Case> cases = {
             {{8, 1, 128, 128}, {{0, 0}}, 0},
@@ -228,7 +234,7 @@ private slots:
         }
         int variant = 1;
         for (const Case& c : cases) {
-            Pool pool(device, c.shape, lengths_for(c.places), random);
+            Pool pool(device, c.shape, type, lengths_for(c.places), random);
             RawHeads heads(device, pool, c.places, variant++ % 8, random);
             const auto size = static_cast<std::size_t>(heads.tokens * c.shape.heads * c.shape.v_dim);
             const std::int32_t max_chunks = pool.stride - 1;
@@ -237,7 +243,7 @@ private slots:
             const kernels::AttentionArguments arguments{.q = heads.q_device.data(), .out = out.data(), .heads = c.shape.heads, .tokens = heads.tokens,
                                                         .window = c.window, .scale = 0.11F, .pool = pool.get(), .places = heads.arguments().places,
                                                         .max_chunks = max_chunks, .partials = partials.data(), .tickets = tickets.data()};
-            REQUIRE(kernels::attention_step(device.queue(), heads.arguments(), arguments));
+            REQUIRE(kernels::attention_step(queue, heads.arguments(), arguments));
             heads.compute();
             const auto expected = attention_on_cpu(pool, c.places, heads.q, c.window, 0.11F);
             const auto problem = difference(out.read(), expected);
@@ -248,8 +254,12 @@ private slots:
         }
     }
 
+    void attentionIsTheCpus_data() { list_types(); }
     void attentionIsTheCpus() {
         auto& device = KernelDevice::chosen();
+        QFETCH(cpu::KvType, type);
+        QFETCH(bool, plain);
+        const kernels::Queue queue = plain ? device.queue_without_matrix_units() : device.queue();
         Random random(2);
         std::vector<Case> cases = {
             {{8, 1, 128, 128}, {{0, 0}}, 0},
@@ -272,7 +282,7 @@ private slots:
             cases.push_back({{16, 8, 256, 256}, {{0, 3000}, {1, 2047}}, 1024});
         }
         for (const Case& c : cases) {
-            Pool pool(device, c.shape, lengths_for(c.places), random);
+            Pool pool(device, c.shape, type, lengths_for(c.places), random);
             const auto tokens = static_cast<std::int32_t>(c.places.size());
             const auto queries = random.values(tokens * c.shape.heads * c.shape.k_dim);
             const auto expected = attention_on_cpu(pool, c.places, queries, c.window, 0.11F);
@@ -288,7 +298,7 @@ private slots:
                                                             .places = {positions.data(), sessions.data(), pool.pages->data(), pool.stride},
                                                             .max_chunks = max_chunks, .partials = partials.data(), .tickets = tickets.data()};
                 out.write(std::vector<float>(expected.size(), 9.0F));
-                REQUIRE(kernels::attention_rows(device.queue(), arguments));
+                REQUIRE(kernels::attention_rows(queue, arguments));
                 const auto problem = difference(out.read(), expected);
                 QVERIFY2(problem.isEmpty(), qPrintable(QString("%1 heads of %2, %3 tokens, first at %4: ").arg(c.shape.heads).arg(c.shape.k_dim).arg(tokens)
                                                            .arg(c.places[0].position) + problem));
@@ -297,8 +307,12 @@ private slots:
     }
 
     // Its own order of additions, halves for queries and weights: the tolerance of docs/arithmetic.md.
+    void prefillIsCloseToTheCpus_data() { list_types(); }
     void prefillIsCloseToTheCpus() {
         auto& device = KernelDevice::chosen();
+        QFETCH(cpu::KvType, type);
+        QFETCH(bool, plain);
+        const kernels::Queue queue = plain ? device.queue_without_matrix_units() : device.queue();
         Random random(3);
         struct Prompt {
             Shape shape;
@@ -318,13 +332,13 @@ private slots:
         for (const Prompt& p : prompts) {
             std::vector<Place> places;
             for (std::int32_t t = 0; t < p.tokens; ++t) places.push_back({1, p.first + t});
-            Pool pool(device, p.shape, lengths_for(places), random);
+            Pool pool(device, p.shape, type, lengths_for(places), random);
             const auto queries = random.values(p.tokens * p.shape.heads * p.shape.k_dim);
             const float scale = 1 / std::sqrt(static_cast<float>(p.shape.k_dim));
             const auto expected = attention_on_cpu(pool, places, queries, p.window, scale);
             const Array<float> q(device, queries), out(device, expected.size());
             const Array<std::int32_t> positions(device, positions_of(places)), sessions(device, sessions_of(places));
-            REQUIRE(kernels::attention_prefill(device.queue(), {.q = q.data(), .out = out.data(), .heads = p.shape.heads, .tokens = p.tokens,
+            REQUIRE(kernels::attention_prefill(queue, {.q = q.data(), .out = out.data(), .heads = p.shape.heads, .tokens = p.tokens,
                                                                 .window = p.window, .scale = scale, .pool = pool.get(),
                                                                 .places = {positions.data(), sessions.data(), pool.pages->data(), pool.stride},
                                                                 .max_chunks = 0, .partials = nullptr, .tickets = nullptr}));

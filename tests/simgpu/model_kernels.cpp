@@ -85,7 +85,7 @@ struct Pages {
             k[p] = reinterpret_cast<std::byte*>(base + pool.k_offset);
             v[p] = reinterpret_cast<std::byte*>(base + pool.v_offset);
         }
-        view = {k.data(), v.data(), pool.kv_heads, pool.head_dim, pool.head_dim_v};
+        view = {k.data(), v.data(), pool.kv_heads, pool.head_dim, pool.head_dim_v, static_cast<cpu::KvType>(pool.type)};
     }
     std::vector<std::byte*> k, v;
     cpu::KvView view;

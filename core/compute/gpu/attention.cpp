@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/compute/cpu/kv_view.h"
 #include "core/compute/gpu/shapes.h"
 
 namespace headroom::kernels {
@@ -35,6 +36,27 @@ Block block_for(unsigned shared_limit, int at_once, int width, bool two_pages, b
     return block(threads, fits(threads, 1, 4) ? 4 : fits(threads, 1, 3) ? 3 : 1);
 }
 
+bool has_codes(const KvPool& pool) noexcept { return static_cast<cpu::KvType>(pool.type) == cpu::KvType::q8_0; }
+
+// The same with codes. With matrix units a warp's memory holds all of a strip, which not every device has for heads of 256.
+struct CodeBlock {
+    Block block;
+    bool tiles;
+};
+CodeBlock code_block_for(Queue queue, const KvPool& pool, bool one_block, bool makes_heads) {
+    const auto block = [&](unsigned block_threads, std::int32_t strip_bytes) {
+        const std::int32_t bytes = code_block_bytes(static_cast<std::int32_t>(block_threads) / 32, strip_bytes, pool.head_dim, pool.head_dim_v, makes_heads);
+        return Block{block_threads, 0, static_cast<unsigned>(bytes)};
+    };
+    const auto fits = [&](const Block& one) { return one.shared_bytes + 64 <= queue.kernels.shared_limit(); };  // the kernel's own variables
+    const Block plain = block(threads, plain_strip_bytes(pool.head_dim_v));
+    if (!has_matrix_units(queue)) return {plain, false};
+    const std::int32_t strip_bytes = tiles_strip_bytes(pool.head_dim, pool.head_dim_v);
+    const Block large = block(kMostAttentionThreads, strip_bytes), small = block(threads, strip_bytes);
+    if (one_block && fits(large)) return {large, true};
+    return fits(small) ? CodeBlock{small, true} : CodeBlock{plain, false};
+}
+
 Result<> check(const char* kernel, std::int32_t heads, const KvPool& pool) {
     const auto width_fits = [](std::int32_t width) { return width > 0 && width % 32 == 0 && width <= 256; };
     if (!width_fits(pool.head_dim) || !width_fits(pool.head_dim_v)) {
@@ -54,7 +76,8 @@ Result<> head_rows(Queue queue, const HeadArguments& arguments) {
     if (arguments.tokens <= 0) return {};
     HR_CHECK(check("head_rows", arguments.heads, arguments.pool));
     const unsigned heads = static_cast<unsigned>(arguments.heads + 2 * arguments.pool.kv_heads);
-    return queue.kernels.launch(Kernel::head_rows, {static_cast<unsigned>(arguments.tokens), (heads + 7) / 8}, {threads}, 0, queue.stream, arguments);
+    const Kernel kernel = has_codes(arguments.pool) ? Kernel::head_rows_q8 : Kernel::head_rows;
+    return queue.kernels.launch(kernel, {static_cast<unsigned>(arguments.tokens), (heads + 7) / 8}, {threads}, 0, queue.stream, arguments);
 }
 
 namespace {
@@ -65,6 +88,7 @@ struct Division {
     int at_once;  // query heads of a block
     Block block;
     int parts, heads;
+    bool code_tiles;  // codes are multiplied on matrix units
 
     void describe(AttentionArguments& to) const {
         to.tile_slots = block.slots;
@@ -73,36 +97,43 @@ struct Division {
     }
 };
 
-Result<Division> divide(Queue queue, const char* kernel, const AttentionArguments& arguments) {
+Result<Division> divide(Queue queue, const char* kernel, const AttentionArguments& arguments, bool makes_heads) {
     HR_CHECK(check(kernel, arguments.heads, arguments.pool));
     const std::int32_t pages = arguments.max_chunks;
     if (pages <= 0) return fail(ErrorKind::invalid_argument, "{}: room for {} pages", kernel, pages);
     const int group = arguments.heads / arguments.pool.kv_heads;
     // A window may begin in the middle of a section.
     const std::int32_t sections = arguments.window > 0 ? pages / section_pages + 1 : (pages + section_pages - 1) / section_pages;
-    // A block has all query heads of its KV head, so that K and V are read once; where that leaves most of the device idle, fewer.
+    // A block has all query heads of its KV head, so that K and V are read once; where that leaves most of the device idle, fewer. With codes eight take
+    // as long as one.
+    const bool codes = has_codes(arguments.pool);
+    const int most_parts = codes ? (group + code_heads(arguments.pool.head_dim_v) - 1) / code_heads(arguments.pool.head_dim_v) : group;
     int parts = 1;
     const std::int64_t blocks = std::int64_t{arguments.pool.kv_heads} * sections * arguments.tokens;
-    for (int more = 2; more <= group && blocks * parts < queue.kernels.device().multiprocessors; ++more) {
+    for (int more = 2; more <= most_parts && blocks * parts < queue.kernels.device().multiprocessors; ++more) {
         if (group % more == 0 && blocks * more <= queue.kernels.device().multiprocessors) parts = more;
     }
     const bool one_block = blocks * parts <= queue.kernels.device().multiprocessors;  // to each
     const int heads = group / parts;
     const int at_once = heads == 1 ? 1 : heads == 2 ? 2 : heads <= 4 ? 4 : 8;
+    const CodeBlock code_block = codes ? code_block_for(queue, arguments.pool, one_block, makes_heads) : CodeBlock{};
     return Division{.grid = {static_cast<unsigned>(arguments.pool.kv_heads * parts), static_cast<unsigned>(sections),
                              static_cast<unsigned>(arguments.tokens)},
                     .at_once = at_once,
-                    .block = block_for(queue.kernels.shared_limit(), at_once, arguments.pool.head_dim, pages > 1 && one_block, one_block),
+                    .block = codes ? code_block.block
+                                   : block_for(queue.kernels.shared_limit(), at_once, arguments.pool.head_dim, pages > 1 && one_block, one_block),
                     .parts = parts,
-                    .heads = heads};
+                    .heads = heads,
+                    .code_tiles = code_block.tiles};
 }
 
 }  // namespace
 
 Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
     if (arguments.tokens <= 0) return {};
-    HR_TRY(const Division division, divide(queue, "attention_rows", arguments));
-    const Kernel kernel = division.at_once == 1   ? Kernel::attention_rows_1
+    HR_TRY(const Division division, divide(queue, "attention_rows", arguments, false));
+    const Kernel kernel = has_codes(arguments.pool) ? (division.code_tiles ? Kernel::attention_rows_q8_tiles : Kernel::attention_rows_q8)
+                          : division.at_once == 1   ? Kernel::attention_rows_1
                           : division.at_once == 2 ? Kernel::attention_rows_2
                           : division.at_once == 4 ? Kernel::attention_rows_4
                                                   : Kernel::attention_rows_8;
@@ -113,14 +144,16 @@ Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
 
 Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
     if (arguments.tokens <= 0) return {};
-    HR_TRY(const Division division, divide(queue, "attention_step", arguments));
     const int width = arguments.pool.head_dim;
-    if ((width != 64 && width != 128) || arguments.pool.head_dim_v != width) {
+    const bool codes = has_codes(arguments.pool);
+    if ((width != 64 && width != 128) || arguments.pool.head_dim_v != width || (codes && !has_matrix_units(queue))) {
         HR_CHECK(head_rows(queue, heads));
         return attention_rows(queue, arguments);
     }
+    HR_TRY(const Division division, divide(queue, "attention_step", arguments, true));
     const auto of_width = [&](Kernel of_64, Kernel of_128) { return width == 64 ? of_64 : of_128; };
-    const Kernel kernel = division.at_once == 1   ? of_width(Kernel::attention_step_64_1, Kernel::attention_step_128_1)
+    const Kernel kernel = codes                   ? of_width(Kernel::attention_step_q8_64, Kernel::attention_step_q8_128)
+                          : division.at_once == 1 ? of_width(Kernel::attention_step_64_1, Kernel::attention_step_128_1)
                           : division.at_once == 2 ? of_width(Kernel::attention_step_64_2, Kernel::attention_step_128_2)
                           : division.at_once == 4 ? of_width(Kernel::attention_step_64_4, Kernel::attention_step_128_4)
                                                   : of_width(Kernel::attention_step_64_8, Kernel::attention_step_128_8);
@@ -136,6 +169,10 @@ Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
     const int tokens = kPrefillRows / group;  // of a block
     const gpu::Grid grid{static_cast<unsigned>((arguments.tokens + tokens - 1) / tokens), static_cast<unsigned>(arguments.pool.kv_heads)};
     const int width = arguments.pool.head_dim;
+    if (has_codes(arguments.pool)) {
+        const std::int32_t bytes = code_block_bytes(threads / 32, plain_strip_bytes(arguments.pool.head_dim_v), width, arguments.pool.head_dim_v, false);
+        return queue.kernels.launch(Kernel::attention_prefill_q8, grid, {threads}, static_cast<unsigned>(bytes), queue.stream, arguments);
+    }
     if (has_matrix_units(queue) && width == arguments.pool.head_dim_v) {
         const auto on_tiles = [&](Kernel kernel, int keys) {
             const int bytes = 2 * 2 * keys * (width + 8) * 2;  // two tiles each of K and V, halves, rows 16 bytes apart

@@ -115,7 +115,7 @@ kernels::KvPool PartRunner::kv_pool(std::size_t layer) const noexcept {
     const Hyperparameters& model = transformer_.hyperparameters;
     return {.base = reinterpret_cast<std::uint8_t*>(kv_.address(layer)), .page_bytes = kv_.page_bytes(), .k_offset = 0, .v_offset = transformer_.kv_shape().key_bytes(),
             .kv_heads = static_cast<std::int32_t>(model.kv_heads), .head_dim = static_cast<std::int32_t>(model.head_dim),
-            .head_dim_v = static_cast<std::int32_t>(model.head_dim_v)};
+            .head_dim_v = static_cast<std::int32_t>(model.head_dim_v), .type = static_cast<std::int32_t>(transformer_.kv_type)};
 }
 
 // x += out(attention(norm(x))).
