@@ -255,8 +255,20 @@ int Simulator::allocate(Kind kind, DevicePointer* pointer, std::size_t bytes) {
     const std::uint64_t rounded = (bytes + page - 1) / page * page;
     if (rounded > d->total - d->used() && !faults.allocations_spill) return out_of_memory;
     Block* block = create_block(rounded);
-    void* at = block ? reserve_addresses(rounded) : nullptr;
-    if (!at || !map_block(at, rounded, block)) return out_of_memory;
+    if (!block) return out_of_memory;
+    // On Windows another thread's allocation may come to lie at the addresses before the block does.
+    void* at = nullptr;
+    for (int tries = 0; tries < 8; ++tries) {
+        at = reserve_addresses(rounded);
+        if (!at) break;
+        if (map_block(at, rounded, block)) break;
+        free_addresses(at, rounded);
+        at = nullptr;
+    }
+    if (!at) {
+        destroy_block(block);
+        return out_of_memory;
+    }
     allow_access(at, rounded);
     *pointer = reinterpret_cast<DevicePointer>(at);
     allocations_[*pointer] = {kind, index, bytes, rounded, block};
