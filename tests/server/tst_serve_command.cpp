@@ -76,8 +76,9 @@ private slots:
             QVERIFY(change.error.contains("processor"));
             std::vector<std::unique_ptr<Connection>> clients;
             for (int i = 0; i < 6; ++i) {
-                Json request = question(500);
+                Json request = question(1900);
                 request["stream"] = true;
+                request["logit_bias"] = {{"8189", -100}, {"8190", -100}, {"8191", -100}};  // no answer ends by itself
                 clients.push_back(std::make_unique<Connection>(port));
                 clients.back()->request("POST", "/v1/chat/completions", request.dump(), {{"Content-Type", "application/json"}, key[0]});
             }
