@@ -152,7 +152,6 @@ void VramControl::take_up(Watched& watched) {
         watched.asked = false;
         wish = watched.wish;
         cause = watched.cause;
-        watched.superseded = std::stop_source();
         asked_at = watched.asked_at;
         wanted = limits(watched);
         waiting.swap(watched.waiting);
@@ -182,11 +181,6 @@ void VramControl::watch(Watched& watched, Clock::time_point now) {
     if (decision.kind == VramPolicy::Decision::Kind::hold) return;
     // Where the last yield left nothing to give, there is nothing to do or to tell again.
     if (decision.kind == VramPolicy::Decision::Kind::yield && usage.held_bytes() == 0) return;
-    {
-        const std::lock_guard lock(mutex_);
-        watched.superseded = std::stop_source();
-        if (watched.asked) watched.superseded.request_stop();
-    }
     VramReport report = act(watched, decision, cause_of(decision.kind), Clock::now(), *free);
     if (report.own_after == report.own_before && watched.last_report && report.limited_by == watched.last_report->limited_by) return;
     tell(watched, std::move(report), {});
@@ -196,21 +190,21 @@ VramReport VramControl::act(Watched& watched, VramPolicy::Decision decision, Vra
     using Kind = VramPolicy::Decision::Kind;
     const residency::Usage before = watched.target.usage();
     const VramPolicy::Limits limits = watched.policy.limits();
-    std::stop_token superseded;
     VramReport report{.device = watched.target.id, .cause = cause, .reserve_bytes = limits.reserve_bytes, .free_before = free, .free_after = free,
                       .own_before = before.held_bytes(), .limited_by = {}};
     {
         const std::lock_guard lock(mutex_);
         report.wish = watched.wish;
-        superseded = watched.superseded.get_token();
         watched.growing = decision.kind == Kind::grow;
     }
     std::uint64_t own = before.held_bytes();
     std::uint64_t goal = decision.budget;
+    watched.acting = true;
     for (int tries = 0; decision.kind != Kind::hold && tries < kMostTries; ++tries) {
+        if (goal > own) serve_others();
         const bool grows = goal > own;
         const std::uint64_t budget = grows ? std::min(goal, own + kPiece) : goal;
-        const auto resized = watched.target.resize(budget, superseded);
+        const auto resized = watched.target.resize(budget, begin_resize(watched));
         if (!resized) {
             report.limited_by = resized.error().message;
             break;
@@ -220,7 +214,7 @@ VramReport VramControl::act(Watched& watched, VramPolicy::Decision decision, Vra
         const bool moved = held != own;
         own = held;
         const std::optional<std::uint64_t> left = read(watched);
-        if (!left || resized->superseded) break;
+        if (!left || (resized->superseded && is_outdated(watched))) break;
         report.free_after = *left;
         // What others did meanwhile counts.
         const std::uint64_t most = VramPolicy::allowed(limits, {.at = {}, .total = watched.target.total_bytes, .free = *left, .own = own, .full = before.full_bytes});
@@ -229,10 +223,11 @@ VramReport VramControl::act(Watched& watched, VramPolicy::Decision decision, Vra
             goal = most;
             continue;
         }
-        if (!grows || own + VramPolicy::kBand / 2 >= goal || !moved) break;
+        if (!grows || own + VramPolicy::kBand / 2 >= goal || (!moved && !resized->superseded)) break;
         goal = std::min(goal, most);
         --tries;  // a piece of growing is no try
     }
+    watched.acting = false;
     if (decision.kind == Kind::hold) {
         if (const auto now = read(watched)) report.free_after = *now;
     }
@@ -250,6 +245,29 @@ VramReport VramControl::act(Watched& watched, VramPolicy::Decision decision, Vra
     const std::lock_guard lock(mutex_);
     watched.growing = false;
     return report;
+}
+
+void VramControl::serve_others() {
+    for (const auto& other : watched_) {
+        bool asked = false;
+        {
+            const std::lock_guard lock(mutex_);
+            asked = other->asked;
+        }
+        if (asked && !other->acting && other->target.usage().elastic) take_up(*other);
+    }
+}
+
+std::stop_token VramControl::begin_resize(Watched& watched) {
+    const std::lock_guard lock(mutex_);
+    watched.superseded = std::stop_source();
+    if (watched.asked || closed_) watched.superseded.request_stop();
+    return watched.superseded.get_token();
+}
+
+bool VramControl::is_outdated(const Watched& watched) const {
+    const std::lock_guard lock(mutex_);
+    return watched.asked || closed_;
 }
 
 void VramControl::tell(Watched& watched, VramReport report, std::vector<Done> waiting) {
@@ -320,7 +338,7 @@ Result<> VramControl::set(std::string_view device, const VramWish& wish, Done do
             watched->cause = VramCause::request;
             watched->asked_at = Clock::now();
             watched->waiting.push_back(std::move(done));
-            watched->superseded.request_stop();
+            for (const auto& one : watched_) one->superseded.request_stop();
         } else {
             target = watched->target;
             refusal = target.reason.empty() ? usage.reason : target.reason;

@@ -74,7 +74,8 @@ private:
         VramCause cause = VramCause::load;  // of that
         Clock::time_point asked_at{};
         std::vector<Done> waiting;      // for the report of it
-        std::stop_source superseded;    // of the resize under way
+        std::stop_source superseded;    // of the resize under way: something was asked for, of this device or of another one
+        bool acting = false;            // the watcher's thread alone
         bool growing = false;
         std::uint64_t free_bytes = 0;   // at the last reading
         std::optional<VramReport> last_report;
@@ -89,6 +90,11 @@ private:
     void watch(Watched& watched, Clock::time_point now);
     // Resizes until the decision is fulfilled or superseded, and tells what was done.
     [[nodiscard]] VramReport act(Watched& watched, VramPolicy::Decision decision, VramCause cause, Clock::time_point began, std::uint64_t free);
+    // Takes up what is asked of devices that are not being resized: one that grows must not hold up another one's giving.
+    void serve_others();
+    // A new token for a resize, and whether this device's newer wish is waiting.
+    [[nodiscard]] std::stop_token begin_resize(Watched& watched);
+    [[nodiscard]] bool is_outdated(const Watched& watched) const;
     void tell(Watched& watched, VramReport report, std::vector<Done> waiting);
     [[nodiscard]] std::optional<std::uint64_t> read(Watched& watched);
     [[nodiscard]] VramPolicy::Limits limits(const Watched& watched) const;

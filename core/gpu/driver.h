@@ -125,6 +125,9 @@ public:
     [[nodiscard]] Result<> release_segment(int device, SegmentHandle segment);
     [[nodiscard]] Result<> map(int device, DevicePointer pointer, std::uint64_t bytes, SegmentHandle segment);
     [[nodiscard]] Result<> unmap(int device, DevicePointer pointer, std::uint64_t bytes);
+    // Whether unmap() neither waits for work of the device that does not use that memory, nor does it harm (docs/virtual-memory.md). Else it is
+    // called while the device has none.
+    [[nodiscard]] virtual bool unmaps_beside_work() const noexcept = 0;
     // host_too: the processor may read and write through the same addresses (needed where small copies go that way).
     [[nodiscard]] Result<> set_access(int device, DevicePointer pointer, std::uint64_t bytes, bool host_too);
 

@@ -86,7 +86,7 @@ void Forward::allocate(std::int64_t tokens, std::size_t logit_rows) {
 
 Result<> Forward::run(const Batch& batch, LogitsSink sink, std::stop_token stop) try {
     const Part part{.cache = batch.cache, .tokens = static_cast<std::int64_t>(batch.tokens.size())};
-    HR_CHECK(read(batch.tokens, std::span(&part, 1), batch.rows.size(), transformer_.layers.size(), stop));
+    HR_CHECK(read(batch.tokens, std::span(&part, 1), batch.rows.size(), all_layers(), {}, stop));
     batch.cache.set_length(batch.cache.length() + part.tokens);
     logits(batch.rows, sink);
     return {};
@@ -103,7 +103,7 @@ Result<> Forward::run_together(std::span<const Step> steps, LogitsSink sink, std
         rows.push_back(row);
         parts.push_back({.cache = step.cache, .first = row, .tokens = 1});
     }
-    HR_CHECK(read(tokens, parts, rows.size(), transformer_.layers.size(), stop));
+    HR_CHECK(read(tokens, parts, rows.size(), all_layers(), {}, stop));
     for (const Part& part : parts) part.cache.set_length(part.cache.length() + 1);
     logits(rows, sink);
     return {};
@@ -113,7 +113,7 @@ Result<> Forward::run_together(std::span<const Step> steps, LogitsSink sink, std
 
 Result<> Forward::run_hidden(const Batch& batch, FunctionRef<void(std::int32_t, std::span<const float>)> sink, std::stop_token stop) try {
     const Part part{.cache = batch.cache, .tokens = static_cast<std::int64_t>(batch.tokens.size())};
-    HR_CHECK(read(batch.tokens, std::span(&part, 1), 0, transformer_.layers.size(), stop));
+    HR_CHECK(read(batch.tokens, std::span(&part, 1), 0, all_layers(), {}, stop));
     batch.cache.set_length(batch.cache.length() + part.tokens);
     norm_rows(batch.rows);
     const auto width = static_cast<std::size_t>(transformer_.hyperparameters.embedding);
@@ -123,19 +123,19 @@ Result<> Forward::run_hidden(const Batch& batch, FunctionRef<void(std::int32_t, 
     return no_memory(transformer_);
 }
 
-Result<> Forward::run_first(std::int64_t count, const Batch& batch, RowsSink sink, std::stop_token stop) try {
+Result<std::span<const float>> Forward::run_layers(const Run& layers, const Batch& batch, std::span<const float> x, LogitsSink sink,
+                                                   std::stop_token stop) try {
     const Part part{.cache = batch.cache, .tokens = static_cast<std::int64_t>(batch.tokens.size())};
-    HR_CHECK(read(batch.tokens, std::span(&part, 1), 0, static_cast<std::size_t>(count), stop));
-    const std::size_t floats = batch.tokens.size() * static_cast<std::size_t>(transformer_.hyperparameters.embedding);
-    HR_CHECK(sink(std::span(x_).first(floats)));
-    batch.cache.set_length(batch.cache.length() + part.tokens);
-    return {};
+    const bool last = layers.last == all_layers().last;
+    HR_CHECK(read(batch.tokens, std::span(&part, 1), last ? batch.rows.size() : 0, layers, layers.first == 0 ? std::span<const float>() : x, stop));
+    if (last) logits(batch.rows, sink);
+    return std::span(x_).first(batch.tokens.size() * static_cast<std::size_t>(transformer_.hyperparameters.embedding));
 } catch (const std::bad_alloc&) {
     return no_memory(transformer_);
 }
 
-Result<> Forward::read(std::span<const std::int32_t> ids, std::span<const Part> parts, std::size_t logit_rows, std::size_t layers,
-                       const std::stop_token& stop) {
+Result<> Forward::read(std::span<const std::int32_t> ids, std::span<const Part> parts, std::size_t logit_rows, const Run& layers,
+                       std::span<const float> x, const std::stop_token& stop) {
     const auto tokens = static_cast<std::int64_t>(ids.size());
     const std::int64_t width = transformer_.hyperparameters.embedding;
     if (tokens < 1 || tokens > kMaxTokens) {
@@ -151,12 +151,13 @@ Result<> Forward::read(std::span<const std::int32_t> ids, std::span<const Part> 
         HR_CHECK(part.cache.reserve(part.cache.length() + part.tokens));
         transformer_.rope.fill(part.cache.length(), part.tokens, cosine_.data() + part.first * half, sine_.data() + part.first * half);
     }
-    for (std::int64_t t = 0; t < tokens; ++t) {
+    std::ranges::copy(x, x_.begin());
+    for (std::int64_t t = 0; x.empty() && t < tokens; ++t) {
         cpu::dequantize_row(transformer_.embedding, ids[static_cast<std::size_t>(t)], x_.data() + t * width);
     }
-    for (std::size_t i = 0; i < layers; ++i) {
-        const Layer& layer = transformer_.layers[i];
-        attention(layer.attention, static_cast<std::int64_t>(i), parts, tokens);
+    for (std::int64_t i = layers.first; i < layers.last; ++i) {
+        const Layer& layer = transformer_.layers[static_cast<std::size_t>(i)];
+        attention(layer.attention, i - layers.first, parts, tokens);
         if (stop.stop_requested()) return cancelled();
         cpu::rms_norm(pool_, x_.data(), tokens, width, width, layer.feed_forward_norm.data(), transformer_.hyperparameters.epsilon,
                       normed_.data());

@@ -56,10 +56,16 @@ public:
     [[nodiscard]] Result<> run_hidden(const Batch& batch, FunctionRef<void(std::int32_t row, std::span<const float> hidden)> sink,
                                       std::stop_token stop = {});
 
-    // The first `count` layers only: reads the batch, appends to its cache (which needs those layers alone) and hands out the residual
-    // stream behind them, [tokens, embedding]. Errors as run's.
-    using RowsSink = FunctionRef<Result<>(std::span<const float> x)>;
-    [[nodiscard]] Result<> run_first(std::int64_t count, const Batch& batch, RowsSink sink, std::stop_token stop = {});
+    // Some layers in a row: [first, last) of the model. The cache has those alone, as its layers 0, 1, …
+    struct Run {
+        std::int64_t first = 0;
+        std::int64_t last = 0;
+    };
+    // x: the residual stream in front of them, [tokens, embedding]; not read where the run begins with the model's first layer. Where it ends
+    // with the last one the wanted logits are handed out. Returns the residual stream behind the run, valid until the next call. The cache
+    // holds what was stored, but its length is set by the caller, when the other layers have read the batch too. Errors as run's.
+    [[nodiscard]] Result<std::span<const float>> run_layers(const Run& layers, const Batch& batch, std::span<const float> x, LogitsSink sink,
+                                                            std::stop_token stop = {});
 
     // Scratch memory for batches of kMaxTokens (or of the context, where that is shorter), from the shapes.
     [[nodiscard]] static std::uint64_t scratch_bytes(const Transformer& transformer, std::int64_t context) noexcept;
@@ -71,10 +77,11 @@ private:
         std::int64_t first = 0;
         std::int64_t tokens = 0;
     };
-    // Runs the first `layers` layers on the tokens, which are those of the parts in order; x_ holds the residual stream then. Does not change
-    // the caches' lengths.
-    [[nodiscard]] Result<> read(std::span<const std::int32_t> tokens, std::span<const Part> parts, std::size_t logit_rows, std::size_t layers,
-                                const std::stop_token& stop);
+    // Runs layers on the tokens, which are those of the parts in order; x_ holds the residual stream then. x: in front of the layers, or empty:
+    // the tokens' embeddings. Does not change the caches' lengths.
+    [[nodiscard]] Result<> read(std::span<const std::int32_t> tokens, std::span<const Part> parts, std::size_t logit_rows, const Run& layers,
+                                std::span<const float> x, const std::stop_token& stop);
+    [[nodiscard]] Run all_layers() const noexcept { return {.first = 0, .last = static_cast<std::int64_t>(transformer_.layers.size())}; }
     void allocate(std::int64_t tokens, std::size_t logit_rows);
     void attention(const Attention& block, std::int64_t layer, std::span<const Part> parts, std::int64_t tokens);
     void feed_forward(const DenseFeedForward& block, std::int64_t tokens);

@@ -36,12 +36,11 @@ Copier::~Copier() { (void)await_all(); }
 Result<> Copier::copy(gpu::DevicePointer to, const void* from, std::uint64_t bytes, std::size_t stream) {
     const auto* source = static_cast<const std::byte*>(from);
     while (bytes > 0) {
-        std::uint64_t count = pinned_.covered(source, bytes);
-        if (count > 0) {
+        const auto [count, registered] = pinned_.stretch(source, bytes);
+        if (registered) {
             pending_[stream].push_back({.to = to, .from = source, .bytes = count});
             if (pending_[stream].size() == kBatch) HR_CHECK(flush(stream));
         } else {
-            count = bytes;
             HR_CHECK(copy_staged(to, source, count, stream));
         }
         to += count;

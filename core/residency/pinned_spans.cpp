@@ -1,6 +1,7 @@
 #include "core/residency/pinned_spans.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <spdlog/spdlog.h>
 
@@ -44,24 +45,34 @@ void PinnedSpans::register_all(std::span<const std::span<const std::byte>> spans
     for (auto [begin, end] : joined) {
         for (; begin < end; begin += std::min(kPiece, end - begin)) {
             if (stop.stop_requested()) return;
-            const std::uint64_t bytes = std::min(kPiece, end - begin);
-            if (const auto done = driver_->register_host(reinterpret_cast<const void*>(begin), bytes, true); !done) {
+            std::uintptr_t at = begin;
+            std::uint64_t bytes = std::min(kPiece, end - begin);
+            auto done = driver_->register_host(reinterpret_cast<const void*>(at), bytes, true);
+            if (!done && bytes > 2 * kPage) {
+                // Another device's layers may lie on the first and the last page too, and have them registered already.
+                at += kPage;
+                bytes -= 2 * kPage;
+                if (driver_->register_host(reinterpret_cast<const void*>(at), bytes, true)) done = {};
+            }
+            if (!done) {
                 spdlog::info("Copies to the GPU are staged from here on: {}", done.error().message);
                 return;
             }
             const std::scoped_lock lock(mutex_);
-            pieces_.emplace(begin, bytes);
+            pieces_.emplace(at, bytes);
         }
     }
 }
 
-std::uint64_t PinnedSpans::covered(const void* from, std::uint64_t bytes) const {
+PinnedSpans::Stretch PinnedSpans::stretch(const void* from, std::uint64_t bytes) const {
     const auto at = reinterpret_cast<std::uintptr_t>(from);
     const std::scoped_lock lock(mutex_);
-    auto piece = pieces_.upper_bound(at);
-    if (piece == pieces_.begin()) return 0;
-    --piece;
-    return at < piece->first + piece->second ? std::min<std::uint64_t>(bytes, piece->first + piece->second - at) : 0;
+    const auto next = pieces_.upper_bound(at);
+    if (next != pieces_.begin()) {
+        const auto piece = std::prev(next);
+        if (at < piece->first + piece->second) return {.bytes = std::min<std::uint64_t>(bytes, piece->first + piece->second - at), .registered = true};
+    }
+    return {.bytes = next == pieces_.end() ? bytes : std::min<std::uint64_t>(bytes, next->first - at), .registered = false};
 }
 
 }  // namespace headroom::residency

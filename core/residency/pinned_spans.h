@@ -14,7 +14,7 @@
 
 namespace headroom::residency {
 
-// One device's registrations. register_all and the destructor need the device current; covered() may be called by any thread.
+// One device's registrations. register_all and the destructor need the device current; stretch() may be called by any thread.
 class PinnedSpans {
 public:
     // Where a system refuses, or the registered part would take more than this share of the RAM, copies are staged instead.
@@ -28,8 +28,12 @@ public:
     // Registers the pages of these spans of shared, read-only file mappings, piece by piece; takes some 40 ms a GiB, and as long as the disk
     // needs where the file is not in memory. Ends at the first refusal, which is logged, or when it is told to.
     void register_all(std::span<const std::span<const std::byte>> spans, const std::stop_token& stop);
-    // How many of these bytes, from the first on, lie in one registered piece; 0: they are not registered.
-    [[nodiscard]] std::uint64_t covered(const void* from, std::uint64_t bytes) const;
+    // How many of these bytes, from the first on, are alike: in one registered piece, or in none.
+    struct Stretch {
+        std::uint64_t bytes = 0;
+        bool registered = false;
+    };
+    [[nodiscard]] Stretch stretch(const void* from, std::uint64_t bytes) const;
 
 private:
     gpu::Driver* driver_;

@@ -54,6 +54,7 @@ Result<> Arena::put(std::size_t slot, Segment segment) {
 }
 
 Result<Segment> Arena::take(std::size_t slot) {
+    const std::shared_ptr<void> quiet = pool_->quiet();
     HR_CHECK(pool_->driver().unmap(pool_->device(), address(slot), slot_bytes(slot)));
     Segment segment = std::move(*slots_[slot]);
     slots_[slot].reset();

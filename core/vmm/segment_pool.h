@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -36,7 +38,11 @@ private:
 // outlive it, and it has to outlive its arenas.
 class SegmentPool {
 public:
-    SegmentPool(gpu::Driver& driver, int device) noexcept : driver_(&driver), device_(device) {}
+    // Called before memory of its arenas is unmapped: the device has no work then, and gets none while what was returned lives. For devices
+    // whose driver wants that (gpu::Driver::unmaps_beside_work); empty: work goes on meanwhile.
+    using Quiet = std::function<std::shared_ptr<void>()>;
+
+    SegmentPool(gpu::Driver& driver, int device, Quiet quiet = {}) noexcept : driver_(&driver), device_(device), quiet_(std::move(quiet)) {}
     SegmentPool(const SegmentPool&) = delete;
     SegmentPool& operator=(const SegmentPool&) = delete;
     ~SegmentPool();  // releases the spare ones; a failure is tried once more and then logged
@@ -49,6 +55,7 @@ public:
     // segment in question stays spare, and those before it are gone.
     [[nodiscard]] Result<std::uint64_t> trim(std::uint64_t keep = 0);
 
+    [[nodiscard]] std::shared_ptr<void> quiet() const { return quiet_ ? quiet_() : nullptr; }
     [[nodiscard]] gpu::Driver& driver() const noexcept { return *driver_; }
     [[nodiscard]] int device() const noexcept { return device_; }
     [[nodiscard]] std::uint64_t spare_bytes() const noexcept { return spare_bytes_; }
@@ -57,6 +64,7 @@ public:
 private:
     gpu::Driver* driver_;
     int device_;
+    Quiet quiet_;
     std::map<std::uint64_t, std::vector<Segment>> spare_;  // by size
     std::uint64_t spare_bytes_ = 0, total_bytes_ = 0;
 };

@@ -170,6 +170,34 @@ private slots:
         QCOMPARE(card.own.load(), 10 * GiB - kSegment);  // half a band stays free behind growing
     }
 
+    // What is asked of one card is done while another one grows, behind the piece under way; then that one goes on.
+    void growing_does_not_hold_up_another_card() {
+        Card first, second;
+        std::vector<VramTarget> both = targets(first.target());
+        both.push_back(second.target("cuda:1"));
+        VramControl control(std::move(both), VramWishes({}));
+        const auto guard = collect(control);
+        control.step(VramControl::Clock::now());
+        QVERIFY(control.set("cuda:0", {.reserve_bytes = 20 * GiB, .cap_bytes = {}}, {}).has_value());
+        control.step(VramControl::Clock::now());
+        QCOMPARE(first.own.load(), 2 * GiB);
+        first.budgets.clear();
+        QVERIFY(control.set("cuda:0", {}, {}).has_value());
+        int pieces = 0;
+        first.during_resize = [&] {
+            if (++pieces == 3) QVERIFY(control.set("cuda:1", {.reserve_bytes = 12 * GiB, .cap_bytes = {}}, {}).has_value());
+            if (pieces == 4) QCOMPARE(second.own.load(), 10 * GiB);
+        };
+        reports_.clear();
+        control.step(VramControl::Clock::now());
+        QVERIFY(pieces > 4);
+        QCOMPARE(first.own.load(), 18 * GiB);
+        QCOMPARE(first.budgets[2], first.budgets[3]);  // the piece that was cut off, again
+        QCOMPARE(reports_.size(), std::size_t{2});
+        QCOMPARE(reports_[0].device, std::string("cuda:1"));
+        QVERIFY(reports_[0].met && reports_[1].met);
+    }
+
     void other_programs_are_followed() {
         Card card;
         VramControl control(targets(card.target()), VramWishes({}));

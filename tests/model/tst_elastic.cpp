@@ -12,9 +12,7 @@
 #include "core/model/cpu_runner.h"
 #include "core/model/family.h"
 #include "core/model/gpu/gpu_runner.h"
-#include "tests/model/model_runner.h"
-#include "tests/model/opened_model.h"
-#include "tests/model/synthetic_model.h"
+#include "tests/model/elastic_talk.h"
 #include "tests/simgpu/fixture.h"
 
 using namespace headroom;
@@ -24,19 +22,11 @@ using namespace headroom::test;
 namespace {
 
 constexpr std::int64_t kContext = 1024;
-constexpr std::uint64_t kSegment = 64 * KiB;  // some experts each
 
 SyntheticModel dense() { return {.family = "qwen3", .layers = 4, .embedding = 64, .head_dim = 32, .feed_forward = 512, .qk_norm = true}; }
 SyntheticModel mixture() {
     return {.family = "qwen3moe", .layers = 3, .embedding = 64, .head_dim = 32, .feed_forward = 64, .experts = 16, .experts_used = 3, .qk_norm = true};
 }
-
-vmm::Verdict elastic() {
-    return {.kind = vmm::VerdictKind::on, .reason = {}, .granularity_min = kSegment, .granularity_recommended = kSegment, .segment_bytes = kSegment,
-            .largest_reservation = 1 * GiB, .observations = {}, .uuid = {}, .driver = {}, .runtime = {}, .os = {}, .tested_at = {}};
-}
-
-using Words = std::vector<std::int32_t>;
 
 }  // namespace
 
@@ -368,43 +358,10 @@ private:
         runner->settle();
         return runner;
     }
-    static Words right_words(const SyntheticModel& model) {
-        const OpenedModel opened(model);
-        ThreadPool pool(1);
-        CpuRunner cpu(opened.transformer, pool);
-        return talk(cpu, [] {});
-    }
-    static Words words(Runner& runner, Sequence& sequence, std::span<const std::int32_t> prompt, std::int64_t count) {
-        must(runner.run({.sequence = sequence, .tokens = prompt, .rows = {}}, [](auto, auto) {}));
-        Words chosen;
-        must(runner.decode_greedily(sequence, 65, count, [&](std::int32_t token) {
-            chosen.push_back(token);
-            return true;
-        }));
-        return chosen;
-    }
     void join() {
         for (std::thread& thread : changers) thread.join();
         changers.clear();
     }
-    // 512 words of two sessions by turns, with a change after each 20.
-    template <class Change>
-    static Words talk(Runner& runner, Change change, std::size_t count = 512) {
-        Words all;
-        const auto a = must(runner.create_sequence()), b = must(runner.create_sequence());
-        for (std::size_t round = 0; all.size() < count; ++round) {
-            Sequence& sequence = round % 2 == 0 ? *a : *b;
-            const auto prompt = random_tokens(round % 5 == 0 ? 40 : 3, 50 + round);
-            must(runner.run({.sequence = sequence, .tokens = prompt, .rows = {}}, [](auto, auto) {}));
-            must(runner.decode_greedily(sequence, 65, 20, [&](std::int32_t token) {
-                all.push_back(token);
-                if (all.size() % 20 == 10) change();
-                return true;
-            }));
-        }
-        return all;
-    }
-
     SimGpu simulator_;
     std::unique_ptr<gpu::Driver> driver_;
     ThreadPool pool_{2};

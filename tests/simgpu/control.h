@@ -30,6 +30,7 @@ struct SimCounters {  // what is alive now; all zero after a clean end
     std::uint64_t contexts, streams, events, modules, graphs;
     std::uint64_t double_maps;    // how often a segment was mapped while it was mapped already: never allowed
     std::uint64_t rdma_segments;  // how many segments were made for GPUDirect RDMA: never wanted
+    std::uint64_t unmaps_beside_work;  // how many unmappings there were while their device had work
 };
 
 struct SimLaunch {

@@ -50,6 +50,7 @@ Faults read_faults(const json& from) {
     f.allocations_spill = from.value("allocations_spill", false);
     f.runtime_free_extra_mib = from.value("runtime_free_extra_mib", std::int64_t(0));
     f.middle_replacement_lost = from.value("middle_replacement_lost", false);
+    f.unmap_wants_quiet = from.value("unmap_wants_quiet", false);
     return f;
 }
 
@@ -101,7 +102,7 @@ void Simulator::clear() {
     rules.clear();
     trace.clear();
     calls.clear();
-    unmaps_ = double_maps_ = rdma_segments_ = 0;
+    unmaps_ = double_maps_ = rdma_segments_ = unmaps_beside_work_ = 0;
     current[0] = -1;
     current[1] = 0;
 }
@@ -165,6 +166,7 @@ SimCounters Simulator::counters() {
     c.graphs = graphs_.size();
     c.double_maps = double_maps_;
     c.rdma_segments = rdma_segments_;
+    c.unmaps_beside_work = unmaps_beside_work_;
     return c;
 }
 
@@ -305,7 +307,15 @@ int Simulator::free_host(void* pointer) {
 
 int Simulator::register_host(void* pointer, std::size_t bytes) {
     const std::scoped_lock lock(mutex);
-    return host_registrations_.emplace(pointer, bytes).second ? ok : 712;  // already registered
+    constexpr std::uintptr_t page = 4096;
+    const auto first_page = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) / page; };
+    const auto last_page = [](const void* at, std::size_t size) { return (reinterpret_cast<std::uintptr_t>(at) + size - 1) / page; };
+    const auto shares_pages = [&](const auto& other) {
+        return first_page(pointer) <= last_page(other.first, other.second) && first_page(other.first) <= last_page(pointer, bytes);
+    };
+    if (std::ranges::any_of(host_registrations_, shares_pages)) return 712;  // already registered
+    host_registrations_.emplace(pointer, bytes);
+    return ok;
 }
 
 int Simulator::unregister_host(void* pointer) {

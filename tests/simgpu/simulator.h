@@ -63,6 +63,7 @@ struct Faults {
     bool allocations_spill = false;          // C3: creating succeeds although the card is full
     std::int64_t runtime_free_extra_mib = 0; // C4: the runtime's figure for free memory is off by this
     bool middle_replacement_lost = false;    // a segment mapped where another one was keeps showing the old one
+    bool unmap_wants_quiet = false;          // unmapping while the device has work fails, and so does all work behind it
 };
 
 struct Device {
@@ -133,6 +134,7 @@ struct Stream {
     int device;
     std::shared_ptr<Graph> capture;  // shared by the streams that take part in it
     std::deque<Work> queue;          // asynchronous mode: what is still to be done
+    int at_work = 0;                 // pieces of work that are being done
 };
 // One recording of an event: passed once its stream has come so far.
 struct Fence {
@@ -247,6 +249,8 @@ private:
     [[nodiscard]] bool readable(DevicePointer pointer, std::size_t bytes, bool to_host);
     [[nodiscard]] Range* range_of(DevicePointer pointer, DevicePointer* base = nullptr);
     void drop_segment(std::uint64_t id);
+    [[nodiscard]] bool has_work(Kind kind, int device) const;  // the caller holds the mutex
+    int do_work(Stream& stream, const Work& work);
     [[nodiscard]] bool deferring(const Stream* stream);                        // asynchronous, and not capturing
     [[nodiscard]] bool pinned(const void* host, std::size_t bytes);
     bool run_one(Stream& stream);                                              // false: its queue is empty
@@ -265,11 +269,11 @@ private:
     std::set<Module*> modules_;
     std::set<Graph*> graphs_;
     std::map<std::string, Kernel> kernels_;
-    std::uint64_t next_segment_ = 1, order_ = 0, unmaps_ = 0, double_maps_ = 0, rdma_segments_ = 0;
+    std::uint64_t next_segment_ = 1, order_ = 0, unmaps_ = 0, double_maps_ = 0, rdma_segments_ = 0, unmaps_beside_work_ = 0;
     DevicePointer adjacent_ = 0;          // addresses that ranges are cut from, if they are to lie side by side
     std::uint64_t adjacent_used_ = 0;
     std::recursive_mutex running_;  // held while queued work runs: one piece of it at a time
-    int work_error_ = ok;           // asynchronous mode: after work has failed nothing runs and every call about work says so, as on a card
+    int work_error_ = ok;           // after work has failed nothing runs in the asynchronous mode and every call about work says so, as on a card
 };
 
 // The kernels of the verdict's pattern test (core/vmm), on the processor.

@@ -36,7 +36,26 @@ int Simulator::enqueue(Stream* stream, Work work) {
             return work_error_;
         }
     }
-    return work();
+    return do_work(*stream, work);
+}
+
+int Simulator::do_work(Stream& stream, const Work& work) {
+    {
+        const std::scoped_lock lock(mutex);
+        ++stream.at_work;
+    }
+    const int code = work();
+    const std::scoped_lock lock(mutex);
+    --stream.at_work;
+    return code;
+}
+
+bool Simulator::has_work(Kind kind, int device) const {
+    const auto busy = [&](const Stream& stream) {
+        return stream.kind == kind && stream.device == device && (stream.at_work > 0 || !stream.queue.empty());
+    };
+    return std::ranges::any_of(streams_, [&](const auto& entry) { return busy(*entry.second); }) ||
+           std::ranges::any_of(default_streams_, [&](const auto& entry) { return busy(entry.second); });
 }
 
 bool Simulator::run_one(Stream& stream) {
@@ -49,7 +68,7 @@ bool Simulator::run_one(Stream& stream) {
         stream.queue.pop_front();
         if (work_error_ != ok) return true;
     }
-    if (const int code = work(); code != ok) {
+    if (const int code = do_work(stream, work); code != ok) {
         const std::scoped_lock lock(mutex);
         // Its addresses were right when it was enqueued.
         if (work_error_ == ok) work_error_ = code == invalid_value ? illegal_address : code;

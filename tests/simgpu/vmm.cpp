@@ -210,6 +210,10 @@ int Simulator::unmap(DevicePointer pointer, std::size_t bytes) {
         gone.push_back(at);
         at += mapping->second.bytes;
     }
+    if (!gone.empty() && has_work(range->kind, segments_[range->mappings[gone.front()].segment].device)) {
+        ++unmaps_beside_work_;
+        if (faults.unmap_wants_quiet) return work_error_ = launch_failed;
+    }
     if (gone.size() > 1 && faults.spanning_unmap_breaks_free) range->broken = true;
     for (const auto start : gone) {
         const Mapping mapping = range->mappings[start];

@@ -17,6 +17,7 @@ public:
 
     [[nodiscard]] Result<> make_current(int device) override;
     [[nodiscard]] Result<> release_context(int device) override;
+    [[nodiscard]] bool unmaps_beside_work() const noexcept override { return true; }
     [[nodiscard]] Result<> prepare_graph(GraphExecHandle graph, StreamHandle stream) override;
     [[nodiscard]] Result<> copy_all_to_device(std::span<const HostPiece> pieces, StreamHandle stream) override;
     [[nodiscard]] Result<> launch_overlapping(FunctionHandle function, Grid grid, Grid block, unsigned shared_bytes, StreamHandle stream,

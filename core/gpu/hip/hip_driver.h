@@ -11,6 +11,7 @@ public:
 
     [[nodiscard]] Result<> make_current(int device) override;
     [[nodiscard]] Result<> release_context(int device) override;
+    [[nodiscard]] bool unmaps_beside_work() const noexcept override { return false; }
     [[nodiscard]] Result<> allow_shared_memory(FunctionHandle function, unsigned bytes) override;
 
 private:

@@ -41,9 +41,9 @@ bool ExpertStream::can_stream(std::span<const Matrix> matrices) const {
         // Neighbours of one expert come together.
         if (3 * aligned(left.size()) > half_bytes_) return false;
         while (!left.empty()) {
-            const std::uint64_t covered = pinned_.covered(left.data(), left.size());
-            if (covered == 0) return false;
-            left = left.subspan(covered);
+            const auto [bytes, registered] = pinned_.stretch(left.data(), left.size());
+            if (!registered) return false;
+            left = left.subspan(bytes);
         }
         return true;
     });
@@ -51,8 +51,8 @@ bool ExpertStream::can_stream(std::span<const Matrix> matrices) const {
 
 Result<> ExpertStream::copy(gpu::DevicePointer to, std::span<const std::byte> from) {
     while (!from.empty()) {  // registered in pieces, which one copy may not span
-        const std::uint64_t bytes = pinned_.covered(from.data(), from.size());
-        if (bytes == 0) return fail(ErrorKind::internal, "An expert's pages are not registered");
+        const auto [bytes, registered] = pinned_.stretch(from.data(), from.size());
+        if (!registered) return fail(ErrorKind::internal, "An expert's pages are not registered");
         pieces_.push_back({.to = to, .from = from.data(), .bytes = bytes});
         to += bytes;
         from = from.subspan(bytes);

@@ -53,9 +53,8 @@ void GpuRunner::tell_usage(std::size_t index) {
         usage.blocks_resident = experts->resident();
         usage.blocks_total = experts->total();
     } else {
-        const DevicePart& planned = placement_.parts[index];
-        usage.blocks_total = movable_ ? planned.last : planned.last - planned.first;
-        usage.blocks_resident = movable_ ? planned.last - runner->begin() : usage.blocks_total;
+        usage.blocks_total = part.size();
+        usage.blocks_resident = part.size() - part.on_processor;
     }
 }
 
@@ -63,8 +62,8 @@ Result<ResizeReport> GpuRunner::resize(std::size_t device, std::uint64_t budget,
     const auto start = std::chrono::steady_clock::now();
     std::unique_lock changing(changing_);
     const auto found = std::ranges::find_if(parts_, [&](const Part& one) { return one.target == device; });
-    if (found == parts_.end() || (found->runner && !found->runner->elastic())) {
-        return fail(ErrorKind::unsupported, "The memory of this device stays as it was placed: {}", targets_[device].reason);
+    if (found == parts_.end() || !found->elastic) {
+        return fail(ErrorKind::unsupported, "The memory of this device stays as it was placed: {}", usage(device).reason);
     }
     Part& part = *found;
     ResizeReport report;
@@ -121,12 +120,11 @@ Result<ResizeReport> GpuRunner::resize(std::size_t device, std::uint64_t budget,
 void GpuRunner::fit(Part& part, std::uint64_t budget, ResizeReport& report) {
     PartRunner& runner = *part.runner;
     const auto over = [&] { return report.limited_by.empty() && runner.bytes() > budget; };
-    if (budget == 0 && movable_) return park(part, report);
-    if (over() && movable_) release_unused(part, false, report);
-    if (over() && runner.experts() != nullptr) runner.give_experts(runner.bytes() - budget, report);
-    if (!movable_) {
-        if (over()) report.limited_by = fmt::format("Attention, conversations and scratch memory need {} of the card", format_bytes(runner.bytes()));
-        return;
+    if (budget == 0) return park(part, report);
+    if (over()) release_unused(part, false, report);
+    if (over() && runner.experts() != nullptr) {
+        const Quiet quiet(*this, part);
+        runner.give_experts(runner.bytes() - budget, report);
     }
     if (over()) release_unused(part, true, report);
     if (over()) give_layers(part, budget, report);
@@ -136,48 +134,77 @@ void GpuRunner::fit(Part& part, std::uint64_t budget, ResizeReport& report) {
 void GpuRunner::grow(Part& part, std::uint64_t budget, ResizeReport& report, const std::function<bool()>& superseded) {
     if (!part.runner) unpark(part, budget, report);
     if (!part.runner) return;
-    if (movable_ && cpu_layers_ > 0) take_layers(part, budget, report, superseded);
+    if (part.on_processor > 0) take_layers(part, budget, report, superseded);
     PartRunner& runner = *part.runner;
     // Conversations may have brought back more than there is room for.
     if (runner.bytes() > budget) return fit(part, budget, report);
-    if (runner.experts() == nullptr || (movable_ && cpu_layers_ > 0)) return;
+    if (runner.experts() == nullptr || part.on_processor > 0) return;
     if (runner.bytes() < budget) runner.take_experts(budget - runner.bytes(), report, superseded);
 }
 
-void GpuRunner::release_unused(Part& part, bool compact, ResizeReport& report) {
-    PartRunner& runner = *part.runner;
-    if (compact) {
-        const auto start = std::chrono::steady_clock::now();
-        const residency::StepGate::Change alone(alone_);
-        const std::scoped_lock lock(sequences_mutex_);
-        std::size_t used = 0;
-        for (const GpuSequence* sequence : sequences_) used += sequence->pages.size();
-        for (GpuSequence* sequence : sequences_) {
-            for (std::int32_t& page : sequence->pages) {
-                std::vector<std::int32_t> other;
-                if (static_cast<std::size_t>(page) < used || !pages_->take(other, 1)) continue;
-                if (auto copied = runner.copy_page(page, other[0]); !copied) {
-                    note(report, copied.error());
-                    pages_->give_back(other, 0);
-                    return;
-                }
-                std::swap(page, other[0]);
-                pages_->give_back(other, 0);
-            }
-        }
-        report.moving_ms += ms_since(start);
+void GpuRunner::back_pages() {
+    std::optional<std::int64_t> least;
+    for (const Part& part : parts_) {
+        if (!part.runner) continue;
+        const std::int64_t backed = part.runner->kv().backed(static_cast<std::size_t>(part.runner->begin()));
+        least = std::min(backed, least.value_or(backed));
     }
-    runner.release(pages_->drop_unused(), report);
-    pages_->set_backed(runner.kv().backed(static_cast<std::size_t>(cpu_layers_)));
+    if (least) pages_->set_backed(*least);
 }
 
-Result<> GpuRunner::layers_to_processor(Part& part, std::int64_t begin) {
+void GpuRunner::release_unused(Part& part, bool compact, ResizeReport& report) {
+    if (compact) {
+        const auto start = std::chrono::steady_clock::now();
+        const auto compacted = compact_pages();
+        report.moving_ms += ms_since(start);
+        if (!compacted) note(report, compacted.error());
+        if (const auto current = part.driver->make_current(part.device); !current) note(report, current.error());
+        if (!report.limited_by.empty()) return;
+    }
+    const Quiet quiet(*this, part);
+    part.runner->release(pages_->drop_unused(), report);
+    back_pages();
+}
+
+// Pages have the same numbers on all devices: a conversation's page moves on each of them.
+Result<> GpuRunner::compact_pages() {
+    const Alone alone(*this);
+    const std::scoped_lock lock(sequences_mutex_);
+    std::size_t used = 0;
+    for (const GpuSequence* sequence : sequences_) used += sequence->pages.size();
+    const auto copy = [&](std::int32_t from, std::int32_t to) -> Result<> {
+        for (const Part& part : parts_) {
+            if (!part.runner) continue;
+            HR_CHECK(part.driver->make_current(part.device));
+            HR_CHECK(part.runner->copy_page(from, to));
+        }
+        return {};
+    };
     for (GpuSequence* sequence : sequences_) {
-        KvCache& cache = sequence->cache;
-        HR_CHECK(cache.set_layers(begin));
+        for (std::int32_t& page : sequence->pages) {
+            std::vector<std::int32_t> other;
+            if (static_cast<std::size_t>(page) < used || !pages_->take(other, 1)) continue;
+            const auto copied = copy(page, other[0]);
+            if (copied) std::swap(page, other[0]);
+            pages_->give_back(other, 0);
+            HR_CHECK(copied);
+        }
+    }
+    return {};
+}
+
+void GpuRunner::set_on_processor(Part& part, std::int64_t on_processor) {
+    part.on_processor = on_processor;
+    part.runner->set_begin(on_processor);
+}
+
+Result<> GpuRunner::layers_to_processor(Part& part, std::int64_t on_processor) {
+    for (GpuSequence* sequence : sequences_) {
+        KvCache& cache = sequence->caches[index_of(part)];
+        HR_CHECK(cache.set_layers(on_processor));
         HR_CHECK(cache.reserve(sequence->positions));
         for (std::size_t p = 0; p < pages_for(sequence->positions); ++p) {
-            for (std::int64_t layer = cpu_layers_; layer < begin; ++layer) {
+            for (std::int64_t layer = part.on_processor; layer < on_processor; ++layer) {
                 HR_CHECK(part.runner->read_page(layer, sequence->pages[p], cache.page(layer, p)));
             }
         }
@@ -186,124 +213,123 @@ Result<> GpuRunner::layers_to_processor(Part& part, std::int64_t begin) {
     return {};
 }
 
-Result<> GpuRunner::layers_to_device(Part& part, std::int64_t begin) {
+Result<> GpuRunner::layers_to_device(Part& part, std::int64_t on_processor) {
     for (GpuSequence* sequence : sequences_) {
         HR_CHECK(pages_->take(sequence->pages, pages_for(sequence->positions)));
         for (std::size_t p = 0; p < pages_for(sequence->positions); ++p) {
-            for (std::int64_t layer = begin; layer < cpu_layers_; ++layer) {
-                HR_CHECK(part.runner->write_page(layer, sequence->pages[p], sequence->cache.page(layer, p)));
+            for (std::int64_t layer = on_processor; layer < part.on_processor; ++layer) {
+                HR_CHECK(part.runner->write_page(layer, sequence->pages[p], sequence->caches[index_of(part)].page(layer, p)));
             }
         }
     }
-    for (GpuSequence* sequence : sequences_) (void)sequence->cache.set_layers(begin);  // one that stays larger does no harm
+    // One that stays larger does no harm.
+    for (GpuSequence* sequence : sequences_) (void)sequence->caches[index_of(part)].set_layers(on_processor);
     return {};
 }
 
 void GpuRunner::give_layers(Part& part, std::uint64_t budget, ResizeReport& report) {
     PartRunner& runner = *part.runner;
-    const auto layers = static_cast<std::int64_t>(transformer_.layers.size());
-    std::int64_t begin = cpu_layers_;
-    for (std::uint64_t held = runner.bytes(); held > budget && begin < layers - 1; ++begin) held -= std::min(held, runner.held_bytes(begin));
-    if (begin == cpu_layers_) return;
+    std::int64_t given = part.on_processor;
+    for (std::uint64_t held = runner.bytes(); held > budget && given < part.size() - 1; ++given) held -= std::min(held, runner.held_bytes(given));
+    if (given == part.on_processor) return;
     {
         auto start = std::chrono::steady_clock::now();
-        const residency::StepGate::Change alone(alone_);
+        const Alone alone(*this);
         report.waiting_ms += ms_since(start);
         start = std::chrono::steady_clock::now();
         const std::scoped_lock lock(sequences_mutex_);
-        if (const auto moved = layers_to_processor(part, begin); !moved) return note(report, moved.error());
-        cpu_layers_ = begin;
-        runner.set_begin(begin);
+        if (const auto moved = layers_to_processor(part, given); !moved) return note(report, moved.error());
+        set_on_processor(part, given);
         report.moving_ms += ms_since(start);
     }
-    runner.release(pages_->drop_unused(), report);
-    pages_->set_backed(runner.kv().backed(static_cast<std::size_t>(cpu_layers_)));
+    release_unused(part, false, report);
 }
 
 void GpuRunner::take_layers(Part& part, std::uint64_t budget, ResizeReport& report, const std::function<bool()>& superseded) {
     PartRunner& runner = *part.runner;
-    std::int64_t begin = cpu_layers_;
-    while (begin > 0 && !superseded() && runner.bytes() + runner.missing_bytes(begin - 1) <= budget) {
-        if (const auto loaded = runner.load_layer(begin - 1, report); !loaded) {
+    std::int64_t left = part.on_processor;
+    while (left > 0 && !superseded() && runner.bytes() + runner.missing_bytes(left - 1) <= budget) {
+        if (const auto loaded = runner.load_layer(left - 1, report); !loaded) {
             note(report, loaded.error());
             break;
         }
-        --begin;
+        --left;
     }
-    if (begin < cpu_layers_) {
+    if (left < part.on_processor) {
         const auto start = std::chrono::steady_clock::now();
-        const residency::StepGate::Change alone(alone_);
+        const Alone alone(*this);
         const std::scoped_lock lock(sequences_mutex_);
-        if (const auto moved = layers_to_device(part, begin); !moved) {
+        if (const auto moved = layers_to_device(part, left); !moved) {
             note(report, moved.error());
         } else {
-            cpu_layers_ = begin;
-            runner.set_begin(begin);
+            set_on_processor(part, left);
         }
         report.moving_ms += ms_since(start);
     }
-    if (!report.limited_by.empty()) {  // layers that were loaded in vain
-        runner.release(pages_->drop_unused(), report);
-        pages_->set_backed(runner.kv().backed(static_cast<std::size_t>(cpu_layers_)));
-    }
-    tell_usage(static_cast<std::size_t>(&part - parts_.data()));
+    if (!report.limited_by.empty()) release_unused(part, false, report);  // layers that were loaded in vain
+    tell_usage(index_of(part));
 }
 
 void GpuRunner::park(Part& part, ResizeReport& report) {
-    const auto layers = static_cast<std::int64_t>(transformer_.layers.size());
     {
         auto start = std::chrono::steady_clock::now();
-        const residency::StepGate::Change alone(alone_);
+        const Alone alone(*this);
         report.waiting_ms += ms_since(start);
         start = std::chrono::steady_clock::now();
         const std::scoped_lock lock(sequences_mutex_);
-        if (const auto moved = layers_to_processor(part, layers); !moved) return note(report, moved.error());
+        if (const auto moved = layers_to_processor(part, part.size()); !moved) return note(report, moved.error());
         report.moving_ms += ms_since(start);
-        cpu_layers_ = layers;
-        for (GpuSequence* sequence : sequences_) pages_->give_back(sequence->pages, 0);
-        (void)pages_->drop_unused();
         start = std::chrono::steady_clock::now();
+        part.on_processor = part.size();
         part.runner.reset();
         part.kernels.reset();
+        give_up_pages();
         report.releasing_ms += ms_since(start);
     }
     const auto start = std::chrono::steady_clock::now();
     if (const auto released = part.driver->release_context(part.device); !released) note(report, released.error());
     report.releasing_ms += ms_since(start);
-    tell_usage(static_cast<std::size_t>(&part - parts_.data()));
+    tell_usage(index_of(part));
+}
+
+// Behind a device that went: its share of each page is nobody's concern now, and where it was the last one no page is.
+void GpuRunner::give_up_pages() {
+    if (some_on_devices()) return back_pages();
+    for (GpuSequence* sequence : sequences_) pages_->give_back(sequence->pages, 0);
+    (void)pages_->drop_unused();
 }
 
 void GpuRunner::unpark(Part& part, std::uint64_t budget, ResizeReport& report) {
     const auto start = std::chrono::steady_clock::now();
-    const Placement plan = plan_placement(transformer_, std::span(&budget, 1), context_, elastic_sizes());
+    const GpuTarget* target = &targets_[part.target].described;
+    const Placement plan = plan_placement(transformer_, std::span(&budget, 1), context_, elastic_sizes(std::span(&target, 1)), part.layers);
     if (plan.parts.empty()) return;
     // Copies to the device are staged by the compute threads: no step meanwhile.
-    const residency::StepGate::Change alone(alone_);
+    const Alone alone(*this);
     const std::scoped_lock lock(sequences_mutex_);
     const auto come_back = [&]() -> Result<> {
         HR_CHECK(part.driver->make_current(part.device));
-        HR_TRY(part.kernels, load_kernels(*part.driver, targets_[part.target].described.device));
-        placement_.chunk = plan.chunk;
-        HR_CHECK(make_part(part, plan.parts.front(), budget, [&](std::uint64_t bytes) { report.bytes_copied = bytes; }, {}));
-        std::size_t pages = 0;
-        for (const GpuSequence* sequence : sequences_) pages += pages_for(sequence->positions);
-        HR_CHECK(part.runner->extend_kv(static_cast<std::int64_t>(std::max<std::size_t>(pages, 1))));
-        pages_->set_backed(part.runner->kv().backed(static_cast<std::size_t>(part.runner->begin())));
+        HR_TRY(part.kernels, load_kernels(*part.driver, target->device));
+        HR_CHECK(make_part(part, plan.parts.front(), plan.chunk, budget, [&](std::uint64_t bytes) { report.bytes_copied = bytes; }, {}));
+        // The pages that conversations have on other devices, or those that they need now.
+        std::size_t needed = 0;
+        for (const GpuSequence* sequence : sequences_) needed += pages_for(sequence->positions);
+        const std::int64_t pages = some_on_devices() ? pages_->drop_unused() : static_cast<std::int64_t>(needed);
+        HR_CHECK(part.runner->extend_kv(std::max<std::int64_t>(pages, 1)));
+        back_pages();
         return layers_to_device(part, part.runner->begin());
     };
     if (const auto back = come_back(); !back) {
         note(report, back.error());
-        for (GpuSequence* sequence : sequences_) pages_->give_back(sequence->pages, 0);
-        (void)pages_->drop_unused();
         part.runner.reset();
         part.kernels.reset();
         (void)part.driver->release_context(part.device);
+        give_up_pages();
     } else {
-        cpu_layers_ = part.runner->begin();
-        chunk_ = plan.chunk;
+        part.on_processor = part.runner->begin();
         part.runner->start_pinning();
     }
-    tell_usage(static_cast<std::size_t>(&part - parts_.data()));
+    tell_usage(index_of(part));
     report.moving_ms += ms_since(start);
 }
 
@@ -311,24 +337,28 @@ Result<> GpuRunner::grow_kv(std::size_t pages) {
     kv_wanted_.store(true, std::memory_order_relaxed);
     const std::scoped_lock changing(changing_);
     kv_wanted_.store(false, std::memory_order_relaxed);
-    Part& part = parts_.front();
-    if (!part.runner) return {};  // parked meanwhile
-    HR_CHECK(part.driver->make_current(part.device));
-    const std::int64_t wanted = pages_->backed_for(pages);
-    if (wanted > pages_->total()) {
+    if (!some_on_devices()) return {};  // parked meanwhile
+    if (pages_->backed_for(pages) > pages_->total()) {
         return fail(ErrorKind::out_of_memory, "The memory for conversations is full: it holds {} tokens in all; end another conversation, or load the "
                     "model with a smaller context", pages_->total() * cpu::kPagePositions);
     }
-    const std::uint64_t budget = usage(part.target).budget_bytes;
-    const std::uint64_t cost = part.runner->kv().cost(static_cast<std::size_t>(cpu_layers_), wanted);
-    if (part.runner->bytes() + cost > budget) {
-        ResizeReport report;
-        fit(part, budget - std::min(budget, cost), report);
-        if (!part.runner) return {};
-        if (!report.limited_by.empty()) spdlog::warn("A conversation needs room on the GPU: {}", report.limited_by);
+    Result<> extended;
+    for (Part& part : parts_) {
+        if (!part.runner || !part.elastic) continue;
+        HR_CHECK(part.driver->make_current(part.device));
+        const std::int64_t wanted = pages_->backed_for(pages);
+        const std::uint64_t budget = usage(part.target).budget_bytes;
+        const std::uint64_t cost = part.runner->kv().cost(static_cast<std::size_t>(part.on_processor), wanted);
+        if (part.runner->bytes() + cost > budget) {
+            ResizeReport report;
+            fit(part, budget - std::min(budget, cost), report);
+            if (!part.runner) continue;
+            if (!report.limited_by.empty()) spdlog::warn("A conversation needs room on the GPU: {}", report.limited_by);
+        }
+        extended = part.runner->extend_kv(wanted);
+        if (!extended) break;
     }
-    const auto extended = part.runner->extend_kv(wanted);
-    pages_->set_backed(part.runner->kv().backed(static_cast<std::size_t>(cpu_layers_)));
+    back_pages();
     return extended;
 }
 
@@ -346,7 +376,7 @@ void GpuRunner::adapt(const std::stop_token& stop) {
         for (std::size_t i = 0; i < parts_.size() && !stop.stop_requested(); ++i) {
             const std::unique_lock changing(changing_, std::try_to_lock);
             Part& part = parts_[i];
-            if (!changing || !part.runner || !part.runner->elastic() || part.runner->steps() == seen[i]) continue;
+            if (!changing || !part.runner || !part.elastic || part.runner->steps() == seen[i]) continue;
             seen[i] = part.runner->steps();
             active = true;
             if (!part.driver->make_current(part.device)) continue;

@@ -29,6 +29,10 @@ Result<> check_shapes(const Transformer& transformer) {
     return {};
 }
 
+constexpr const char* kNoLayers = "No layer was dealt to this device when the model was loaded";
+
+bool is_elastic(const GpuTarget& target) { return target.verdict && target.verdict->kind == vmm::VerdictKind::on; }
+
 }  // namespace
 
 Result<std::unique_ptr<GpuRunner>> GpuRunner::create(const Options& options) try {
@@ -68,12 +72,31 @@ Result<std::shared_ptr<kernels::Kernels>> GpuRunner::load_kernels(gpu::Driver& d
     return std::shared_ptr<kernels::Kernels>(kernels.release(), unload);
 }
 
-ElasticSizes GpuRunner::elastic_sizes() const {
-    if (!movable_) return {};
+// One device that cannot move anything gets whole sessions' keys and values, and so does each other one: they have the same pages.
+ElasticSizes GpuRunner::elastic_sizes(std::span<const GpuTarget* const> targets) const {
+    ElasticSizes sizes;
+    bool all = true;
+    for (const GpuTarget* target : targets) {
+        if (is_elastic(*target)) sizes.granularity = std::max(sizes.granularity, target->verdict->granularity_recommended);
+        else all = false;
+    }
+    if (!all) return sizes;
     KvShape kv = transformer_.kv_shape();
     kv.layers = 1;
-    const std::uint64_t granularity = targets_.front().described.verdict->granularity_recommended;
-    return {.granularity = granularity, .kv_layer_bytes = KvMemory::segment_bytes(kv, static_cast<std::int64_t>(pages_for(context_)), granularity)};
+    sizes.kv_layer_bytes = KvMemory::segment_bytes(kv, static_cast<std::int64_t>(pages_for(context_)), sizes.granularity);
+    return sizes;
+}
+
+bool GpuRunner::some_on_devices() const noexcept { return std::ranges::any_of(parts_, &Part::on_device); }
+
+bool GpuRunner::all_on_devices() const noexcept {
+    return std::ranges::all_of(parts_, [](const Part& part) { return part.on_processor == 0; });
+}
+
+std::int64_t GpuRunner::chunk() const noexcept {
+    std::int64_t most = all_on_devices() ? max_tokens_ : std::min(max_tokens_, Forward::kMaxTokens);
+    for (const Part& part : parts_) most = part.on_device() ? std::min(most, part.chunk) : most;
+    return most;
 }
 
 Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t> budgets,
@@ -84,19 +107,17 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
         Target& target = targets_.emplace_back();
         target.described = options.targets[i];
         target.reason = !verdict ? "the device was not tested" : verdict->reason;
-        target.usage.reason = target.reason;
+        target.usage.reason = target.reason.empty() ? kNoLayers : target.reason;
         target.usage.budget_bytes = budgets[i];
     }
-    movable_ = targets_.size() == 1 && targets_[0].described.verdict && targets_[0].described.verdict->kind == vmm::VerdictKind::on;
-    placement_ = options.placement ? *options.placement : plan_placement(transformer_, budgets, context_, elastic_sizes());
+    std::vector<const GpuTarget*> described;
+    for (const GpuTarget& target : options.targets) described.push_back(&target);
+    placement_ = options.placement ? *options.placement : plan_placement(transformer_, budgets, context_, elastic_sizes(described));
     if (placement_.parts.empty()) {
         return fail(ErrorKind::out_of_memory, "Not one layer of the model fits into the {} of VRAM it may use: it runs on the processor",
                     format_bytes(std::ranges::max(budgets)));
     }
-    cpu_layers_ = placement_.cpu_layers;
-    max_tokens_ = cpu_layers_ > 0 && !movable_ ? std::min(placement_.chunk, Forward::kMaxTokens) : placement_.chunk;
-    chunk_ = placement_.chunk;
-    pages_ = std::make_unique<PagePool>(placement_.kv_positions / cpu::kPagePositions, movable_ ? 0 : placement_.kv_positions / cpu::kPagePositions);
+    pages_ = std::make_unique<PagePool>(placement_.kv_positions / cpu::kPagePositions, 0);
     std::uint64_t before = 0;
     parts_.resize(placement_.parts.size());
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -106,6 +127,10 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
         part.target = plan.device;
         part.driver = target.driver;
         part.device = target.device.index;
+        part.elastic = is_elastic(target);
+        // The processor's layers stand before the first part, which takes them when there is room.
+        part.layers = {.first = i == 0 ? 0 : plan.first, .last = plan.last};
+        part.on_processor = plan.first - part.layers.first;
         part.kernels = loaded[plan.device];
         HR_CHECK(part.driver->make_current(part.device));
         std::uint64_t copied = 0;
@@ -113,10 +138,12 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
             copied = bytes;
             if (options.progress) options.progress(before + bytes);
         };
-        HR_CHECK(make_part(part, plan, budgets[plan.device], progress, options.stop));
+        HR_CHECK(make_part(part, plan, placement_.chunk, budgets[plan.device], progress, options.stop));
         before += copied;
     }
-    if (movable_) pages_->set_backed(parts_[0].runner->kv().backed(static_cast<std::size_t>(cpu_layers_)));
+    const bool always = parts_[0].on_processor > 0 && !parts_[0].elastic;  // some layers are the processor's
+    max_tokens_ = always ? std::min(placement_.chunk, Forward::kMaxTokens) : placement_.chunk;
+    back_pages();
     count_experts();
     if (std::ranges::any_of(parts_, [](const Part& part) { return part.runner->elastic(); })) {
         for (Part& part : parts_) part.runner->start_pinning();
@@ -125,20 +152,31 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
     return {};
 }
 
-Result<> GpuRunner::make_part(Part& part, const DevicePart& plan, std::uint64_t budget, const UploadProgress& progress, const std::stop_token& stop) {
-    const std::optional<vmm::Verdict>& verdict = targets_[part.target].described.verdict;
-    DevicePart whole = plan;
-    if (movable_) {  // addresses for everything; the layers before plan.first are not there yet
-        whole.first = 0;
-        whole.embedding = true;
-        whole.experts.insert(whole.experts.begin(), static_cast<std::size_t>(plan.first), 0);
+Result<> GpuRunner::make_part(Part& part, const DevicePart& plan, std::int64_t chunk, std::uint64_t budget, const UploadProgress& progress,
+                              const std::stop_token& stop) {
+    DevicePart all = plan;
+    if (part.elastic) {  // addresses for everything; the layers before plan.first are not there yet
+        all.first = part.layers.first;
+        all.embedding = all.first == 0;
+        all.experts.insert(all.experts.begin(), static_cast<std::size_t>(plan.first - all.first), 0);
     }
-    const auto index = static_cast<std::size_t>(&part - parts_.data());
+    const std::size_t index = index_of(part);
+    PartRunner::Environment environment{.kernels = *part.kernels, .transformer = transformer_, .pool = pool_, .device = part.device,
+                                        .verdict = part.elastic ? &*targets_[part.target].described.verdict : nullptr, .budget = budget,
+                                        .begin = plan.first - all.first, .kv_pages = 1, .changed = [this, index] { tell_usage(index); }};
+    if (!part.driver->unmaps_beside_work()) {
+        environment.quiet = [this, driver = part.driver]() -> std::shared_ptr<void> {
+            auto alone = std::make_shared<Alone>(*this);
+            (void)driver->synchronize();  // copies of changes too
+            return alone;
+        };
+    }
+    Placement sizes;
+    sizes.chunk = chunk;
+    sizes.kv_positions = placement_.kv_positions;
     HR_TRY(Uploader uploader, Uploader::create(*part.driver, pool_, progress, stop));
-    HR_TRY(part.runner, PartRunner::create({.kernels = *part.kernels, .transformer = transformer_, .pool = pool_, .device = part.device,
-                                            .verdict = verdict ? &*verdict : nullptr, .budget = budget, .whole = movable_,
-                                            .begin = movable_ ? plan.first : 0, .kv_pages = 1, .changed = [this, index] { tell_usage(index); }},
-                                           placement_, whole, context_, uploader));
+    HR_TRY(part.runner, PartRunner::create(environment, sizes, all, context_, uploader));
+    part.chunk = chunk;
     tell_usage(index);
     return {};
 }
@@ -152,7 +190,7 @@ void GpuRunner::count_experts() {
         const ExpertResidency* experts = parts_[i].runner->experts();
         if (experts == nullptr) continue;
         const std::span<const std::uint8_t> here = experts->here()->experts;
-        const std::size_t skipped = movable_ ? static_cast<std::size_t>(part.first) : 0;  // layers of the processor
+        const auto skipped = static_cast<std::size_t>(parts_[i].elastic ? parts_[i].on_processor : 0);
         for (std::size_t layer = 0; layer < part.experts.size(); ++layer) {
             const std::size_t begin = experts->first_block(layer + skipped), end = experts->first_block(layer + skipped + 1);
             part.experts[layer] = std::ranges::count(here.subspan(begin, end - begin), 1);
@@ -206,25 +244,29 @@ Result<std::unique_ptr<Sequence>> GpuRunner::copy_sequence(Sequence& of, std::in
         HR_CHECK(make_room(to, positions));
         const residency::StepGate::Step alone(alone_);
         if (!to.reserve(positions)) continue;  // a device has come back in between
-        for (Part& part : parts_) {
-            if (!part.runner) continue;  // parked
+        for (std::size_t i = 0; i < parts_.size(); ++i) {
+            const Part& part = parts_[i];
+            if (part.on_processor > 0) HR_CHECK(to.caches[i].copy(from.caches[i], positions));
+            if (!part.on_device()) continue;
             HR_CHECK(part.driver->make_current(part.device));
             for (std::size_t page = 0; page < pages_for(positions); ++page) HR_CHECK(part.runner->copy_page(from.pages[page], to.pages[page]));
         }
-        if (cpu_layers_ > 0) HR_CHECK(to.cache.copy(from.cache, positions));
         to.positions = positions;
         return made;
     }
 }
 
+Result<> GpuRunner::run_part(std::size_t number, PartBatch& batch, Tail tail, std::span<const std::int32_t> rows, const std::stop_token& stop) {
+    Part& part = parts_[number];
+    HR_CHECK(part.driver->make_current(part.device));
+    const bool last = number + 1 == parts_.size();
+    HR_CHECK(part.runner->run(batch, last ? tail : Tail{PartTail::rows}, last ? rows : std::span<const std::int32_t>(), stop));
+    if (!last) batch.x = part.runner->x_rows(static_cast<std::int64_t>(batch.positions.size()));
+    return {};
+}
+
 Result<> GpuRunner::run_parts(PartBatch batch, Tail tail, std::span<const std::int32_t> rows, const std::stop_token& stop) {
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-        Part& part = parts_[i];
-        HR_CHECK(part.driver->make_current(part.device));
-        const bool last = i + 1 == parts_.size();
-        HR_CHECK(part.runner->run(batch, last ? tail : Tail{PartTail::rows}, last ? rows : std::span<const std::int32_t>(), stop));
-        if (!last) batch.x = part.runner->x_rows(static_cast<std::int64_t>(batch.positions.size()));
-    }
+    for (std::size_t i = 0; i < parts_.size(); ++i) HR_CHECK(run_part(i, batch, tail, rows, stop));
     return {};
 }
 
@@ -259,7 +301,8 @@ Result<> GpuRunner::run(const Piece& piece, LogitsSink sink, std::stop_token sto
 Result<> GpuRunner::make_room(GpuSequence& sequence, std::int64_t count) {
     for (;;) {
         auto reserved = sequence.reserve(count);
-        if (reserved || reserved.error().kind != ErrorKind::out_of_memory || !movable_) return reserved;
+        const bool grows = std::ranges::any_of(parts_, &Part::elastic);
+        if (reserved || reserved.error().kind != ErrorKind::out_of_memory || !grows) return reserved;
         HR_CHECK(grow_kv(pages_for(sequence.positions + count) - sequence.pages.size()));
     }
 }
@@ -273,7 +316,7 @@ Result<> GpuRunner::run_few_rows(const Piece& piece, LogitsSink sink, const std:
         const residency::StepGate::Step alone(alone_);
         // A device may have come back in between, and want pages.
         if (!sequence.reserve(count - begin)) continue;
-        const std::int64_t some = std::min({count - begin, chunk_, cpu_layers_ > 0 ? Forward::kMaxTokens : count});
+        const std::int64_t some = std::min(count - begin, chunk());
         rows.clear();
         for (const std::int32_t row : piece.rows) {
             if (row >= begin && row < begin + some) rows.push_back(row - static_cast<std::int32_t>(begin));
@@ -289,26 +332,24 @@ Result<> GpuRunner::run_few_rows(const Piece& piece, LogitsSink sink, const std:
 Result<> GpuRunner::run_few_rows_alone(const Piece& piece, LogitsSink sink, const std::stop_token& stop) {
     auto& sequence = static_cast<GpuSequence&>(piece.sequence);
     const auto count = static_cast<std::int64_t>(piece.tokens.size());
-    if (cpu_layers_ == static_cast<std::int64_t>(transformer_.layers.size())) {
-        HR_CHECK(forward_.run({.cache = sequence.cache, .tokens = piece.tokens, .rows = piece.rows}, sink, stop));
-        sequence.positions += count;
-        return {};
-    }
     std::vector<std::int64_t> positions(piece.tokens.size());
     for (std::int64_t t = 0; t < count; ++t) positions[static_cast<std::size_t>(t)] = sequence.positions + t;
     const std::vector<std::int32_t> tables(piece.tokens.size(), 0);
     const std::span<const std::int32_t> pages = sequence.pages;
     PartBatch batch{.tokens = piece.tokens, .positions = positions, .tables = tables, .pages = std::span(&pages, 1), .x = {}};
-    if (cpu_layers_ > 0) {
-        const auto go_on = [&](std::span<const float> x) {
-            batch.x = x;
-            return run_parts(batch, {PartTail::logits}, piece.rows, stop);
-        };
-        HR_CHECK(forward_.run_first(cpu_layers_, {.cache = sequence.cache, .tokens = piece.tokens, .rows = {}}, go_on, stop));
-    } else {
-        HR_CHECK(run_parts(batch, {PartTail::logits}, piece.rows, stop));
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+        const Part& part = parts_[i];
+        if (part.on_processor > 0) {
+            HR_TRY(batch.x, forward_.run_layers({.first = part.layers.first, .last = part.layers.first + part.on_processor},
+                                                {.cache = sequence.caches[i], .tokens = piece.tokens, .rows = piece.rows}, batch.x, sink, stop));
+        }
+        if (part.on_device()) HR_CHECK(run_part(i, batch, {PartTail::logits}, piece.rows, stop));
     }
     sequence.positions += count;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+        if (parts_[i].on_processor > 0) sequence.caches[i].set_length(sequence.positions);
+    }
+    if (!parts_.back().on_device()) return {};
     for (std::size_t i = 0; i < piece.rows.size(); ++i) sink(piece.rows[i], parts_.back().runner->logits_row(i));
     return {};
 }
@@ -334,7 +375,7 @@ Result<> GpuRunner::read_together(std::span<const Piece> pieces, std::stop_token
                 const residency::StepGate::Step alone(alone_);
                 if (!std::ranges::all_of(some, room_for)) continue;
                 // With layers on the processor each goes by itself, as in step_together; and where the device came back with less room.
-                if (cpu_layers_ == 0 && static_cast<std::int64_t>(tokens) <= chunk_) {
+                if (all_on_devices() && static_cast<std::int64_t>(tokens) <= chunk()) {
                     HR_CHECK(read_some_alone(some, stop));
                     done += count;
                     continue;
@@ -434,7 +475,7 @@ Result<> GpuRunner::step_together(std::span<const Step> steps, Tail tail, Functi
                 const residency::StepGate::Step alone(alone_);
                 if (!room_for(some)) continue;
                 // With layers on the processor each session goes by itself: there the batch would have to be taken apart again.
-                if (cpu_layers_ == 0) {
+                if (all_on_devices()) {
                     HR_CHECK(run_some_together(some, done, tail, hand_out, stop));
                     done += some.size();
                     continue;
@@ -468,7 +509,7 @@ Result<> GpuRunner::decode_greedily(Sequence& of, std::int32_t token, std::int64
         {
             const residency::StepGate::Step alone(alone_);
             if (!sequence.reserve(1)) continue;
-            chained = cpu_layers_ == 0 && parts_.size() == 1;
+            chained = all_on_devices() && parts_.size() == 1;
             if (chained) HR_CHECK(chain_alone(sequence, token, most, handed_out, goes_on, next, stop));
         }
         if (chained) continue;

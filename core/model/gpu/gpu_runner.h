@@ -55,14 +55,14 @@ public:
     [[nodiscard]] const Placement& placement() const noexcept { return placement_; }
     [[nodiscard]] std::uint64_t device_bytes() const;  // held on all devices
 
-    // What the model holds on a device (an index into Options::targets). Any thread; cheap.
+    // What the model holds on a device (an index into Options::targets; a change of it changes no other device). Any thread; cheap.
     [[nodiscard]] residency::Usage usage(std::size_t device) const;
     // Makes the model hold at most `budget` bytes on a device, and use what there is up to that: gives memory back to the driver, or takes it
     // and copies blocks there, the hottest first, while steps go on. 0: everything goes, the context too ("park"); steps are then the
     // processor's, and a later budget brings the device back. Any thread but one that steps; calls for one device follow one another.
     // superseded: a newer request is waiting, so growing ends with the piece under way (a fraction of a second).
     // A failure on the way is told in the report (limited_by), and the model goes on with what is there then. Error: unsupported (the
-    // device's verdict is not `on`, with its reason).
+    // device's verdict is not `on`, with its reason; or no layer was dealt to it).
     [[nodiscard]] Result<residency::ResizeReport> resize(std::size_t device, std::uint64_t budget, const std::stop_token& superseded = {});
 
     // Waits until what create() left to the background is done: copies to the devices run at the speed of the bus from then on.
@@ -81,12 +81,21 @@ public:
 
 private:
     class GpuSequence;
+    // A run of layers that lie on one device, but for the first so many of them, which are the processor's now. What changes knows its layers by
+    // their numbers in the run, from 0.
     struct Part {
         std::size_t target = 0;
         gpu::Driver* driver = nullptr;
         int device = 0;
+        bool elastic = false;              // layers and conversations come and go
+        LayerRun layers;
+        std::int64_t on_processor = 0;     // with the turn
+        std::int64_t chunk = 0;            // tokens that the device computes together; with the turn
         std::shared_ptr<kernels::Kernels> kernels;
         std::unique_ptr<PartRunner> runner;  // null: parked
+
+        [[nodiscard]] std::int64_t size() const noexcept { return layers.last - layers.first; }
+        [[nodiscard]] bool on_device() const noexcept { return on_processor < size(); }
     };
     struct Target {
         GpuTarget described;
@@ -98,20 +107,30 @@ private:
     // loaded: the kernels of each target.
     [[nodiscard]] Result<> place(const Options& options, std::span<const std::uint64_t> budgets,
                                  std::span<const std::shared_ptr<kernels::Kernels>> loaded);
-    [[nodiscard]] Result<> make_part(Part& part, const DevicePart& plan, std::uint64_t budget, const UploadProgress& progress, const std::stop_token& stop);
+    // Makes its runner for what the plan puts on the device. chunk: as Part::chunk.
+    [[nodiscard]] Result<> make_part(Part& part, const DevicePart& plan, std::int64_t chunk, std::uint64_t budget, const UploadProgress& progress,
+                                     const std::stop_token& stop);
     [[nodiscard]] static Result<std::shared_ptr<kernels::Kernels>> load_kernels(gpu::Driver& driver, const gpu::DeviceInfo& device);
-    [[nodiscard]] ElasticSizes elastic_sizes() const;
-    [[nodiscard]] bool movable() const noexcept { return movable_; }  // one device, where everything can come and go
+    // targets: all that are placed together.
+    [[nodiscard]] ElasticSizes elastic_sizes(std::span<const GpuTarget* const> targets) const;
     void count_experts();
+    [[nodiscard]] std::size_t index_of(const Part& part) const noexcept { return static_cast<std::size_t>(&part - parts_.data()); }
+
+    // With the turn: whether some layers are on a device; whether all are. Tokens that can be computed together.
+    [[nodiscard]] bool some_on_devices() const noexcept;
+    [[nodiscard]] bool all_on_devices() const noexcept;
+    [[nodiscard]] std::int64_t chunk() const noexcept;
 
     // Steps. Those named _alone have the turn (alone_).
     // Pages for `count` more positions, without the turn; takes room from weights where that is needed.
     [[nodiscard]] Result<> make_room(GpuSequence& sequence, std::int64_t count);
     [[nodiscard]] Result<> grow_kv(std::size_t pages);
-    // Runs the batch through all parts; the last one's tail is logits of `rows`.
+    // Runs the batch through all parts, whose layers are all on devices; the last one's tail is logits of `rows`.
     // hand_out(i, row): step i has been computed and is row `row` of the last part; by_itself(i, logits): it has been computed alone.
     [[nodiscard]] Result<> step_together(std::span<const Step> steps, Tail tail, FunctionRef<void(std::int32_t i, std::size_t row)> hand_out,
                                          LogitsSink by_itself, const std::stop_token& stop);
+    // One part's layers on its device: batch.x is the residual stream behind them then, unless it is the last part.
+    [[nodiscard]] Result<> run_part(std::size_t number, PartBatch& batch, Tail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
     [[nodiscard]] Result<> run_parts(PartBatch batch, Tail tail, std::span<const std::int32_t> rows, const std::stop_token& stop);
     [[nodiscard]] Result<> run_few_rows(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
     [[nodiscard]] Result<> run_few_rows_alone(const Piece& piece, LogitsSink sink, const std::stop_token& stop);
@@ -123,17 +142,28 @@ private:
                                        FunctionRef<bool(std::int32_t)> next, const std::stop_token& stop);
     [[nodiscard]] std::int64_t most_together() const noexcept;
 
-    // Changes: with changing_, the device current.
+    // Keeps steps out. For changes, with changing_; one within another is part of it.
+    class Alone;
+    // The same where the part's device wants to have no work while memory leaves; elsewhere nothing.
+    class Quiet;
+
+    // Changes: with changing_, the part's device current.
     void fit(Part& part, std::uint64_t budget, residency::ResizeReport& report);
     void grow(Part& part, std::uint64_t budget, residency::ResizeReport& report, const std::function<bool()>& superseded);
     void give_layers(Part& part, std::uint64_t budget, residency::ResizeReport& report);
     void take_layers(Part& part, std::uint64_t budget, residency::ResizeReport& report, const std::function<bool()>& superseded);
+    // Gives back what no conversation uses. compact: what they use is moved together first.
     void release_unused(Part& part, bool compact, residency::ResizeReport& report);
+    [[nodiscard]] Result<> compact_pages();
+    // Pages can be used that have memory on every device that has any.
+    void back_pages();
+    void give_up_pages();
     void park(Part& part, residency::ResizeReport& report);
     void unpark(Part& part, std::uint64_t budget, residency::ResizeReport& report);
     // The keys and values of the layers between, in every conversation. With the turn.
-    [[nodiscard]] Result<> layers_to_processor(Part& part, std::int64_t begin);
-    [[nodiscard]] Result<> layers_to_device(Part& part, std::int64_t begin);
+    [[nodiscard]] Result<> layers_to_processor(Part& part, std::int64_t on_processor);
+    [[nodiscard]] Result<> layers_to_device(Part& part, std::int64_t on_processor);
+    void set_on_processor(Part& part, std::int64_t on_processor);
     void tell_usage(std::size_t part);
     void adapt(const std::stop_token& stop);
 
@@ -143,9 +173,6 @@ private:
     Placement placement_;
     std::int64_t context_ = 0;
     std::int64_t max_tokens_ = 0;
-    bool movable_ = false;
-    std::int64_t chunk_ = 0;          // tokens that the devices compute together; with the turn
-    std::int64_t cpu_layers_ = 0;     // the first so many layers are the processor's now; with the turn
     std::unique_ptr<PagePool> pages_;
     std::vector<Part> parts_;
     std::deque<Target> targets_;      // as in Options::targets
@@ -153,6 +180,7 @@ private:
     // One after the other takes the turn: steps, and changes of what steps may not see change. Before it: changing_, never after.
     residency::StepGate alone_;
     std::mutex changing_;             // one change at a time
+    bool kept_out_ = false;           // a change has the turn; with changing_
     std::atomic<bool> kv_wanted_{false};  // a step waits for pages: growing ends early
     std::mutex sequences_mutex_;      // their lists of pages and caches, where a change or another thread may be at them
     std::set<GpuSequence*> sequences_;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A conversation of a GpuRunner: its pages on the devices, and its cache for the layers on the processor. For the runner's own files.
+// A conversation of a GpuRunner: its pages on the devices, and its caches for the layers on the processor. For the runner's own files.
 
 #include <algorithm>
 #include <mutex>
@@ -18,8 +18,10 @@ public:
     explicit GpuSequence(GpuRunner& of) : runner(of) {
         const std::scoped_lock lock(runner.sequences_mutex_);
         KvShape shape = runner.transformer_.kv_shape();
-        shape.layers = runner.cpu_layers_;
-        cache = KvCache(shape);
+        for (const Part& part : runner.parts_) {
+            shape.layers = part.on_processor;
+            caches.emplace_back(shape);
+        }
         runner.sequences_.insert(this);
     }
     ~GpuSequence() override {
@@ -33,28 +35,60 @@ public:
         const std::scoped_lock lock(runner.sequences_mutex_);
         positions = std::min(positions, kept);
         runner.pages_->give_back(pages, pages_for(positions));
-        cache.truncate(positions);
+        for (KvCache& cache : caches) cache.truncate(positions);
     }
     [[nodiscard]] std::uint64_t allocated_bytes() const noexcept override {
         const std::scoped_lock lock(runner.sequences_mutex_);
         KvShape shape = runner.transformer_.kv_shape();
-        shape.layers -= runner.cpu_layers_;
-        return pages.size() * shape.page_bytes() + cache.allocated_bytes();
+        std::uint64_t bytes = 0;
+        for (std::size_t i = 0; i < caches.size(); ++i) {
+            shape.layers = runner.parts_[i].size() - runner.parts_[i].on_processor;
+            bytes += pages.size() * shape.page_bytes() + caches[i].allocated_bytes();
+        }
+        return bytes;
     }
-    // Room on the device for `count` more positions, from pages that are backed already.
+    // Room on the devices for `count` more positions, from pages that are backed already.
     [[nodiscard]] Result<> reserve(std::int64_t count) {
         if (positions + count > runner.context_) {
             return fail(ErrorKind::context_full, "The context holds {} tokens, {} are needed", runner.context_, positions + count);
         }
         const std::scoped_lock lock(runner.sequences_mutex_);
-        if (runner.cpu_layers_ == static_cast<std::int64_t>(runner.transformer_.layers.size())) return {};
+        if (!runner.some_on_devices()) return {};
         return runner.pages_->take(pages, pages_for(positions + count));
     }
 
     GpuRunner& runner;
     std::int64_t positions = 0;
     std::vector<std::int32_t> pages;
-    KvCache cache;  // of the layers on the processor
+    std::vector<KvCache> caches;  // of each part's layers on the processor
+};
+
+class GpuRunner::Alone {
+public:
+    explicit Alone(GpuRunner& runner) : runner_(runner) {
+        if (runner.kept_out_) return;
+        turn_.emplace(runner.alone_);
+        runner.kept_out_ = true;
+    }
+    ~Alone() {
+        if (turn_) runner_.kept_out_ = false;
+    }
+    Alone(const Alone&) = delete;
+    Alone& operator=(const Alone&) = delete;
+
+private:
+    GpuRunner& runner_;
+    std::optional<residency::StepGate::Change> turn_;
+};
+
+class GpuRunner::Quiet {
+public:
+    Quiet(GpuRunner& runner, const Part& part) {
+        if (!part.driver->unmaps_beside_work()) alone_.emplace(runner);
+    }
+
+private:
+    std::optional<Alone> alone_;
 };
 
 }  // namespace headroom::model

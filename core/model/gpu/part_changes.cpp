@@ -49,9 +49,8 @@ std::uint64_t PartRunner::missing_bytes(std::int64_t layer) const {
 }
 
 std::uint64_t PartRunner::held_bytes(std::int64_t layer) const {
-    const bool tied = transformer_.output.data == transformer_.embedding.data;
     return weights_.layers[static_cast<std::size_t>(layer)].memory.memory.held_when_backed() + kv_.layer_held(static_cast<std::size_t>(layer)) +
-           (layer == 0 && !tied ? weights_.embedding_memory.memory.held_when_backed() : 0);
+           (layer == 0 && !embedding_stays() ? weights_.embedding_memory.memory.held_when_backed() : 0);
 }
 
 Result<> PartRunner::load_layer(std::int64_t number, ResizeReport& report) {
@@ -90,7 +89,7 @@ void PartRunner::release(std::int64_t kv_pages, ResizeReport& report) {
     };
     kv_.shrink(static_cast<std::size_t>(begin_), kv_pages, error);
     for (std::size_t i = 0; i < static_cast<std::size_t>(begin_); ++i) drop(weights_.layers[i].memory.memory);
-    if (begin_ > 0 && transformer_.output.data != transformer_.embedding.data) drop(weights_.embedding_memory.memory);
+    if (begin_ > 0 && !embedding_stays()) drop(weights_.embedding_memory.memory);
     if (auto trimmed = segments_->trim(); !trimmed && !error) error = std::move(trimmed.error());
     if (error && report.limited_by.empty()) report.limited_by = error->message;
     count();
@@ -100,7 +99,6 @@ void PartRunner::release(std::int64_t kv_pages, ResizeReport& report) {
 std::uint64_t PartRunner::full_bytes() const {
     if (!segments_) return bytes();
     std::uint64_t full = plain_bytes_ + (experts_ ? experts_->full_bytes() : 0);
-    if (!whole_) return full;
     full += weights_.embedding_memory.memory.held_when_backed() + weights_.output_memory.memory.held_when_backed();
     for (const DeviceLayer& layer : weights_.layers) full += layer.memory.memory.held_when_backed();
     return full + kv_.held_bytes() + kv_.cost(0, kv_.backed(static_cast<std::size_t>(begin_)));
@@ -131,7 +129,7 @@ void PartRunner::start_pinning() {
     if (!segments_) return;
     std::vector<std::span<const std::byte>> spans = experts_ ? experts_->spans() : std::vector<std::span<const std::byte>>();
     for (const DeviceLayer& layer : weights_.layers) {
-        for (const DevicePieces::Piece& piece : whole_ ? layer.memory.pieces : std::vector<DevicePieces::Piece>()) {
+        for (const DevicePieces::Piece& piece : layer.memory.pieces) {
             if (piece.bytes >= kWorthPinning) spans.emplace_back(static_cast<const std::byte*>(piece.from), piece.bytes);
         }
     }

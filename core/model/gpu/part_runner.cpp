@@ -68,7 +68,7 @@ Result<std::unique_ptr<PartRunner>> PartRunner::create(const Environment& enviro
         HR_TRY(host.memory, gpu::PinnedBuffer::create(driver, block));
         HR_TRY(host.copied, gpu::make_event(driver));
     }
-    if (!part.embedding || !part.output || environment.whole) {
+    if (!part.embedding || !part.output || environment.verdict != nullptr) {
         HR_TRY(runner->x_, gpu::PinnedBuffer::create(driver, static_cast<std::uint64_t>(placement.chunk * width) * sizeof(float)));
     }
     if (part.output) {
@@ -88,30 +88,22 @@ Result<std::unique_ptr<PartRunner>> PartRunner::create(const Environment& enviro
 }
 
 Result<> PartRunner::create_memory(const Environment& environment, const Placement& placement, Uploader& uploader) {
-    if (environment.verdict != nullptr && environment.verdict->kind == vmm::VerdictKind::on) {
-        segments_ = std::make_unique<vmm::SegmentPool>(driver_, environment.device);
+    if (environment.verdict != nullptr) {
+        segments_ = std::make_unique<vmm::SegmentPool>(driver_, environment.device, environment.quiet);
         HR_CHECK(copier_.start());
     }
-    vmm::SegmentPool* pool = whole_ ? segments_.get() : nullptr;
-    HR_TRY(weights_, describe_weights({.driver = driver_, .pool = pool, .verdict = environment.verdict}, transformer_, part_));
+    HR_TRY(weights_, describe_weights({.driver = driver_, .pool = segments_.get(), .verdict = environment.verdict}, transformer_, part_));
     KvShape kv = transformer_.kv_shape();
     kv.layers = 1;
-    HR_TRY(kv_, KvMemory::create(driver_, pool, environment.verdict, kv, weights_.layers.size(), placement.kv_positions / cpu::kPagePositions,
+    HR_TRY(kv_, KvMemory::create(driver_, segments_.get(), environment.verdict, kv, weights_.layers.size(), placement.kv_positions / cpu::kPagePositions,
                                  pages_stride_));
     HR_CHECK(kv_.extend(static_cast<std::size_t>(begin_), environment.kv_pages));
     const auto upload = [&](gpu::DevicePointer to, const void* from, std::uint64_t bytes) { return uploader.copy(to, from, bytes); };
-    const bool tied = transformer_.output.data == transformer_.embedding.data;
-    if (begin_ == 0 || tied) HR_CHECK(weights_.embedding_memory.load(upload));
+    if (begin_ == 0 || embedding_stays()) HR_CHECK(weights_.embedding_memory.load(upload));
     HR_CHECK(weights_.output_memory.load(upload));
     for (auto i = static_cast<std::size_t>(begin_); i < weights_.layers.size(); ++i) HR_CHECK(weights_.layers[i].memory.load(upload));
     HR_CHECK(uploader.finish());
-    plain_bytes_ = scratch_bytes();
-    if (!whole_) {
-        plain_bytes_ = part_.bytes;
-        for (std::size_t i = 0; segments_ && i < part_.experts.size(); ++i) {
-            plain_bytes_ -= static_cast<std::uint64_t>(part_.experts[i]) * expert_bytes(transformer_.layers[static_cast<std::size_t>(part_.first) + i]);
-        }
-    }
+    plain_bytes_ = segments_ ? scratch_bytes() : part_.bytes;
     count();
     HR_CHECK(create_experts(environment, placement.chunk, uploader));
     count();

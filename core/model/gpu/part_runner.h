@@ -63,13 +63,14 @@ public:
         const Transformer& transformer;
         ThreadPool& pool;
         int device = 0;
-        const vmm::Verdict* verdict = nullptr;  // null, or not `on`: nothing moves once it is placed
+        const vmm::Verdict* verdict = nullptr;  // that is `on`; null: nothing moves once it is placed
         std::uint64_t budget = 0;               // bytes it may hold
-        bool whole = false;                     // layers and conversations move too, not experts alone
-        std::int64_t begin = 0;                 // the part's first layer that is on the device now, the others are the processor's; whole
-        std::int64_t kv_pages = 0;              // that are wanted at once; whole
+        std::int64_t begin = 0;                 // of the part's layers the first that is on the device now, the others are the processor's
+        std::int64_t kv_pages = 0;              // that are wanted at once, where they can come later
         std::function<void()> changed{};        // called by changes, whenever what is held or resident has changed
+        vmm::SegmentPool::Quiet quiet{};        // as SegmentPool takes it
     };
+    // placement: its chunk and its kv_positions. Layers have the part's numbers in all that follows, from 0.
     [[nodiscard]] static Result<std::unique_ptr<PartRunner>> create(const Environment& environment, const Placement& placement,
                                                                     const DevicePart& part, std::int64_t context, Uploader& uploader);
     ~PartRunner();
@@ -103,7 +104,6 @@ public:
 
     // Changes of what lies on the device: one thread at a time, with the device current in it. They say in the report what failed.
     [[nodiscard]] bool elastic() const noexcept { return segments_ != nullptr; }
-    [[nodiscard]] bool whole() const noexcept { return whole_; }
     // Beside steps of another thread:
     void give_experts(std::uint64_t bytes, residency::ResizeReport& report) { experts_->give(bytes, report); }
     void take_experts(std::uint64_t room, residency::ResizeReport& report, const std::function<bool()>& superseded) {
@@ -138,12 +138,14 @@ public:
 private:
     PartRunner(const Environment& environment, const DevicePart& part) : kernels_(environment.kernels), driver_(environment.kernels.driver()),
                                                                         transformer_(environment.transformer), pool_(environment.pool), part_(part),
-                                                                        device_(environment.device), whole_(environment.whole),
+                                                                        device_(environment.device),
                                                                         changed_(environment.changed), begin_(environment.begin),
                                                                         copier_(environment.kernels.driver()) {}
     [[nodiscard]] Result<> create_memory(const Environment& environment, const Placement& placement, Uploader& uploader);
     [[nodiscard]] Result<> create_experts(const Environment& environment, std::int64_t chunk, Uploader& uploader);
     void list_hand_overs();
+    // The output is the embedding's matrix too: it stays where layer 0 leaves.
+    [[nodiscard]] bool embedding_stays() const noexcept { return part_.output && transformer_.output.data == transformer_.embedding.data; }
 
     // A batch as the kernels see it.
     struct Step {
@@ -215,7 +217,6 @@ private:
     std::int64_t context_ = 0;
     std::int64_t attention_rows_ = 0;
     int device_ = 0;
-    bool whole_ = false;
     std::function<void()> changed_;
     void count();
     std::atomic<std::uint64_t> held_{0};

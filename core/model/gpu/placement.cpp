@@ -84,14 +84,15 @@ std::uint64_t deal_experts(const Sizes& sizes, DevicePart& part, std::uint64_t b
     return used;
 }
 
-// The layers dealt out from the last one backwards: `wanted[d]` of them to device d where they fit, else fewer. Returns where the devices'
-// parts begin.
-Placement deal(const Transformer& transformer, const Sizes& sizes, std::span<const std::uint64_t> budgets, std::span<const std::int64_t> wanted) {
+// The layers of the run dealt out from the last one backwards: `wanted[d]` of them to device d where they fit, else fewer. Returns where the
+// devices' parts begin.
+Placement deal(const Transformer& transformer, const Sizes& sizes, const LayerRun& run, std::span<const std::uint64_t> budgets,
+               std::span<const std::int64_t> wanted) {
     Placement placement;
-    std::int64_t last = static_cast<std::int64_t>(sizes.base.size());
-    for (std::size_t d = budgets.size(); d-- > 0 && last > 0;) {
+    std::int64_t last = run.last;
+    for (std::size_t d = budgets.size(); d-- > 0 && last > run.first;) {
         std::int64_t first = last;
-        while (first > 0 && last - first < wanted[d] && part_bytes(transformer, sizes, first - 1, last) <= budgets[d]) --first;
+        while (first > run.first && last - first < wanted[d] && part_bytes(transformer, sizes, first - 1, last) <= budgets[d]) --first;
         if (first == last) continue;
         DevicePart part;
         part.device = d;
@@ -104,16 +105,16 @@ Placement deal(const Transformer& transformer, const Sizes& sizes, std::span<con
         placement.parts.insert(placement.parts.begin(), std::move(part));
         last = first;
     }
-    placement.cpu_layers = last;
-    for (std::size_t i = 0; i < sizes.experts.size(); ++i) placement.experts_total += sizes.experts[i];
+    placement.cpu_layers = last - run.first;
+    for (std::int64_t i = run.first; i < run.last; ++i) placement.experts_total += sizes.experts[static_cast<std::size_t>(i)];
     for (const DevicePart& part : placement.parts) {
         placement.experts_on_device += std::accumulate(part.experts.begin(), part.experts.end(), std::int64_t{0});
     }
     return placement;
 }
 
-Placement best_deal(const Transformer& transformer, const Sizes& sizes, std::span<const std::uint64_t> budgets) {
-    const auto layers = static_cast<std::int64_t>(sizes.base.size());
+Placement best_deal(const Transformer& transformer, const Sizes& sizes, const LayerRun& run, std::span<const std::uint64_t> budgets) {
+    const std::int64_t layers = run.last - run.first;
     // By room first: every device gets the share of the layers that its share of the memory suggests.
     double total = 0;
     for (const std::uint64_t budget : budgets) total += static_cast<double>(budget);
@@ -121,10 +122,10 @@ Placement best_deal(const Transformer& transformer, const Sizes& sizes, std::spa
     for (const std::uint64_t budget : budgets) {
         wanted.push_back(static_cast<std::int64_t>(static_cast<double>(layers) * static_cast<double>(budget) / std::max(total, 1.0) + 0.999));
     }
-    Placement even = deal(transformer, sizes, budgets, wanted);
+    Placement even = deal(transformer, sizes, run, budgets, wanted);
     if (even.complete() || budgets.size() == 1) return even;
     // Else as many as fit on each, from the last device on; the better one of both.
-    Placement filled = deal(transformer, sizes, budgets, std::vector<std::int64_t>(budgets.size(), layers));
+    Placement filled = deal(transformer, sizes, run, budgets, std::vector<std::int64_t>(budgets.size(), layers));
     const auto worse = [](const Placement& a, const Placement& b) {
         return a.cpu_layers != b.cpu_layers ? a.cpu_layers > b.cpu_layers : a.experts_on_device < b.experts_on_device;
     };
@@ -159,10 +160,12 @@ std::uint64_t expert_bytes(const Layer& layer) noexcept {
     return static_cast<std::uint64_t>(bytes);
 }
 
-Placement plan_placement(const Transformer& transformer, std::span<const std::uint64_t> budgets, std::int64_t context, const ElasticSizes& elastic) {
+Placement plan_placement(const Transformer& transformer, std::span<const std::uint64_t> budgets, std::int64_t context, const ElasticSizes& elastic,
+                         std::optional<LayerRun> wanted) {
+    const LayerRun run = wanted.value_or(LayerRun{.first = 0, .last = static_cast<std::int64_t>(transformer.layers.size())});
     const std::int64_t one = (context + cpu::kPagePositions - 1) / cpu::kPagePositions * cpu::kPagePositions;
     const auto plan = [&](std::int64_t chunk) {
-        Placement placement = best_deal(transformer, measure(transformer, context, chunk, one, elastic), budgets);
+        Placement placement = best_deal(transformer, measure(transformer, context, chunk, one, elastic), run, budgets);
         placement.chunk = std::min(chunk, context);
         placement.kv_positions = one;
         return placement;
@@ -183,7 +186,7 @@ Placement plan_placement(const Transformer& transformer, std::span<const std::ui
     if (elastic.kv_layer_bytes > 0) best.kv_positions = kMostSessions * one;
     if (!best.complete() || elastic.kv_layer_bytes > 0) return best;
     for (std::int64_t sessions = kMostSessions; sessions > 1; --sessions) {
-        Placement placement = best_deal(transformer, measure(transformer, context, best.chunk, sessions * one, elastic), budgets);
+        Placement placement = best_deal(transformer, measure(transformer, context, best.chunk, sessions * one, elastic), run, budgets);
         if (!placement.complete()) continue;
         placement.chunk = best.chunk;
         placement.kv_positions = sessions * one;

@@ -6,6 +6,7 @@
 // whole or not at all. Of a mixture a device holds everything but experts, and as many experts as fit, as many in each layer.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct DevicePart {
 };
 
 struct Placement {
-    std::int64_t cpu_layers = 0;         // on the processor: all of them where nothing fits
+    std::int64_t cpu_layers = 0;         // on the processor, the first ones: all of them where nothing fits
     std::vector<DevicePart> parts;       // in the layers' order; none is empty
     std::int64_t chunk = 0;              // tokens of a prompt that are computed together
     std::int64_t kv_positions = 0;       // of each part's KV pool, for all sessions together: a multiple of a page
@@ -42,10 +43,17 @@ struct ElasticSizes {
     std::uint64_t kv_layer_bytes = 0;
 };
 
+// A run of layers, [first, last).
+struct LayerRun {
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+};
+
 // budgets: the bytes the model may use on each device, in the order in which their parts shall stand. context: positions of one session;
-// the KV pool holds at least those, and up to eight sessions' where there is room to spare.
+// the KV pool holds at least those, and up to eight sessions' where there is room to spare. run: the layers to be placed, all where it is
+// not said; the placement's counts are of those then.
 [[nodiscard]] Placement plan_placement(const Transformer& transformer, std::span<const std::uint64_t> budgets, std::int64_t context,
-                                       const ElasticSizes& elastic = {});
+                                       const ElasticSizes& elastic = {}, std::optional<LayerRun> run = {});
 // Conversations of full length that a pool of keys and values holds at most.
 inline constexpr std::int64_t kMostSessions = 8;
 
