@@ -8,6 +8,7 @@
 //     prompts read with 100, 75, 50, 25 and 0 % of the experts on the card
 //     static  the same of random words with experts that stay where they are placed: all of the last layers, none of the first ones
 //     park    everything given back in the middle of an answer, the context too, and taken again
+//     devices with two cards or more: the layers dealt to all of them; decode speed, and what each card gives and takes by itself
 
 #include <algorithm>
 #include <chrono>
@@ -135,11 +136,11 @@ struct Bench {
 
     std::uint64_t free_now() { return counter != nullptr ? must(counter->read()).free : 0; }
     void tell(const char* what, const residency::ResizeReport& report) {
-        std::printf("%s: %.2f GiB in %.1f ms (waiting %.1f, moving %.1f, releasing or mapping %.1f), copied %.2f GiB, %lld of %lld experts%s%s\n", what,
+        std::printf("%s: %.2f GiB in %.1f ms (waiting %.1f, moving %.1f, releasing or mapping %.1f), copied %.2f GiB, %lld of %lld %s%s%s\n", what,
                     gib(report.held_before > report.held_after ? report.held_before - report.held_after : report.held_after - report.held_before),
                     report.total_ms, report.waiting_ms, report.moving_ms, report.releasing_ms, gib(report.bytes_copied),
                     static_cast<long long>(report.blocks_resident), static_cast<long long>(report.blocks_total),
-                    report.limited_by.empty() ? "" : "; ", report.limited_by.c_str());
+                    runner.usage(0).blocks_are_experts ? "experts" : "layers", report.limited_by.empty() ? "" : "; ", report.limited_by.c_str());
     }
 
     void give() {
@@ -331,6 +332,69 @@ void static_split(const model::Transformer& transformer, ThreadPool& pool, model
     Bench{.driver = *target.driver, .counter = nullptr, .runner = *runner, .full = 0}.tell_speed(percent);
 }
 
+// The layers dealt to all cards.
+void several_devices(const model::Transformer& transformer, ThreadPool& pool, gpu::Driver& driver, const vmm::Verdict& verdict) {
+    std::vector<model::GpuTarget> targets;
+    for (const gpu::DeviceInfo& device : driver.devices()) {
+        targets.push_back({.driver = &driver, .device = device, .reserve_bytes = 1 * GiB, .cap_bytes = 0, .verdict = verdict});
+    }
+    if (targets.size() < 2) {
+        std::printf("devices: this machine has one card\n");
+        return;
+    }
+    auto runner = must(model::GpuRunner::create({.transformer = transformer, .pool = pool, .targets = targets, .context = kContext}));
+    runner->settle();
+    std::vector<std::uint64_t> full;
+    for (std::size_t i = 0; i < targets.size(); ++i) full.push_back(runner->usage(i).held_bytes());
+    for (const model::DevicePart& part : runner->placement().parts) {
+        std::printf("%s: layers %lld to %lld, %.2f GiB held\n", targets[part.device].device.id.c_str(), static_cast<long long>(part.first),
+                    static_cast<long long>(part.last - 1), gib(full[part.device]));
+    }
+    Bench bench{.driver = driver, .counter = nullptr, .runner = *runner, .full = 0};
+    const auto tell_speed = [&](std::size_t count) {
+        const auto start = Clock::now();
+        (void)bench.answer(count, [](auto) {});
+        const double greedy = static_cast<double>(count) / ms_between(start, Clock::now()) * 1000;
+        std::printf("  greedy %.1f tok/s, random words %.1f; held:", greedy, bench.random_speed(static_cast<int>(count)));
+        for (std::size_t i = 0; i < targets.size(); ++i) std::printf(" %.2f", gib(runner->usage(i).held_bytes()));
+        std::printf(" GiB\n");
+    };
+    tell_speed(256);
+    for (std::size_t device = 0; device < targets.size(); ++device) {
+        for (const std::uint64_t percent : {75U, 50U, 25U, 0U, 100U}) {
+            Speaker speaker(*runner);
+            speaker.wait_for(30);
+            const auto from = Clock::now();
+            const auto report = must(runner->resize(device, full[device] * percent / 100));
+            const auto to = Clock::now();
+            speaker.wait_for(30);
+            bench.tell(fmt::format("{} to {} %", targets[device].device.id, percent).c_str(), report);
+            std::printf("  longest step meanwhile %.1f ms, median step afterwards %.1f\n", quantile(speaker.steps(from, to), 1),
+                        quantile(speaker.steps(to, Clock::now()), 0.5));
+        }
+        runner->settle();
+    }
+    for (std::size_t device = 0; device < targets.size(); ++device) {
+        (void)must(runner->resize(device, full[device] / 2));
+    }
+    std::printf("each card at 50 %%:\n");
+    tell_speed(128);
+    for (std::size_t device = 0; device < targets.size(); ++device) bench.tell("parked", must(runner->resize(device, 0)));
+    tell_speed(24);
+    for (std::size_t device = targets.size(); device-- > 0;) bench.tell("back", must(runner->resize(device, full[device])));
+    tell_speed(256);
+    const auto right = bench.answer(600, [](auto) {});
+    std::mt19937 random(5);
+    std::jthread changer;
+    const auto changed = bench.answer(600, [&](std::size_t n) {
+        if (n % 30 != 15) return;
+        const std::size_t device = random() % targets.size();
+        changer = std::jthread([&runner, device, budget = full[device] - random() % (full[device] * 3 / 4)] { (void)must(runner->resize(device, budget)); });
+    });
+    changer = {};
+    std::printf("600 words with 20 changes of all cards: %s\n", right == changed ? "the same" : "DIFFERENT");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -391,4 +455,5 @@ int main(int argc, char** argv) {
     for (const int percent : {75, 50, 25}) {
         if (wanted("static")) static_split(transformer, pool, target, percent);
     }
+    if (wanted("devices")) several_devices(transformer, pool, *driver, verdict);
 }
