@@ -59,9 +59,11 @@ Result<> Copier::flush(std::size_t stream) {
 Result<> Copier::copy_staged(gpu::DevicePointer to, const std::byte* from, std::uint64_t bytes, std::size_t stream) {
     while (bytes > 0) {
         Staging& staging = staging_[next_];
+        if (!staging.copied) {
+            HR_TRY(staging.copied, gpu::make_event(driver_));
+        }
         if (staging.memory.bytes() == 0) {
             HR_TRY(staging.memory, gpu::PinnedBuffer::create(driver_, kStagingBytes));
-            HR_TRY(staging.copied, gpu::make_event(driver_));
         }
         if (staging.used) HR_CHECK(await_event(driver_, staging.copied.get()));
         staging.used = false;
