@@ -232,6 +232,7 @@ Result<> bench(const Program& program, Options options) {
                             {"architecture", info.family},
                             {"quantization", info.quantization},
                             {"file_bytes", info.file_bytes},
+                            {"kv_type", cpu::to_string(info.kv_type)},
                             {"device", info.devices.empty() ? "cpu" : info.devices.front().id},
                             {"threads", all.front().threads},
                             {"load_seconds", all.front().load_seconds},
@@ -239,7 +240,8 @@ Result<> bench(const Program& program, Options options) {
                             {"runs", std::move(runs)}});
         return {};
     }
-    write_output(fmt::format("{} ({}, {}), medians of {}\n", info.name, info.family, info.quantization, options.repeats));
+    write_output(fmt::format("{} ({}, {}, keys and values {}), medians of {}\n", info.name, info.family, info.quantization, cpu::to_string(info.kv_type),
+                             options.repeats));
     for (const Figures& figures : all) {
         std::string text = fmt::format("{}\n", figures.where);
         if (figures.reserve_mib) text += fmt::format("reserve {:>5} MiB\n", *figures.reserve_mib);

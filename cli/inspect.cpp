@@ -84,6 +84,7 @@ Json inspection_json(const gguf::File& file, const engine::Inspection& inspectio
                 {"has_chat_template", info.has_chat_template},
                 {"estimate",
                  {{"context", info.context},
+                  {"kv_type", cpu::to_string(info.kv_type)},
                   {"weights_bytes", inspection.estimate.weights_bytes},
                   {"kv_bytes", inspection.estimate.kv_bytes},
                   {"scratch_bytes", inspection.estimate.scratch_bytes},
@@ -164,7 +165,7 @@ void add_inspect(CLI::App& app, Program& program) {
     auto options = std::make_shared<ModelOptions>();
     CLI::App* command = add_command(app, program, "inspect", "Show what is in a model file and what it needs", [&program, options]() -> Result<> {
         HR_TRY(const auto file, open_model_file(options->model));
-        engine::Inspection inspection = engine::inspect(file, options->context);
+        engine::Inspection inspection = engine::inspect(file, options->context, options->kv_type);
         std::vector<std::string> warnings = inspection.info.warnings;
         const std::string problem = text_problem(file, warnings);
         if (inspection.problem.empty()) inspection.problem = problem;
@@ -178,6 +179,7 @@ void add_inspect(CLI::App& app, Program& program) {
     command->add_option("MODEL,-m,--model", options->model, "A GGUF file, a name from the model folder, or builtin (the default)")
         ->type_name("MODEL");
     command->add_option("--ctx", options->context, "Length of the context for the estimate")->type_name("N")->check(positive());
+    add_kv_option(*command, *options);
 }
 
 }  // namespace headroom::cli

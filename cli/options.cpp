@@ -44,11 +44,21 @@ void add_model_option(CLI::App& command, ModelOptions& options) {
         ->type_name("MODEL");
 }
 
+void add_kv_option(CLI::App& command, ModelOptions& options) {
+    command
+        .add_option_function<std::string>(
+            "--kv-type", [&options](const std::string& name) { options.kv_type = cpu::kv_type_from(name).value_or(options.kv_type); },
+            "How keys and values are kept: f16 (the default) or q8_0, which takes half the memory")
+        ->type_name("TYPE")
+        ->check(CLI::IsMember({"f16", "q8_0"}).description(""));
+}
+
 void add_compute_options(CLI::App& command, ModelOptions& options) {
     add_model_option(command, options);
     command.add_option("--ctx", options.context, "Length of the context in tokens (default: the model's, at most 4096)")
         ->type_name("N")
         ->check(positive());
+    add_kv_option(command, options);
     command.add_option("--threads", options.threads, "Threads that compute (default: one for each core)")
         ->type_name("N")
         ->check(positive());
@@ -109,7 +119,7 @@ Result<engine::LoadOptions> load_options(const ModelOptions& options) {
     if (options.reserve_mib.size() > 1) {
         return fail(ErrorKind::invalid_argument, "--reserve-mib takes one number here, {} were given", options.reserve_mib.size());
     }
-    return engine::LoadOptions{.context = options.context, .threads = options.threads, .device = options.device,
+    return engine::LoadOptions{.context = options.context, .threads = options.threads, .kv_type = options.kv_type, .device = options.device,
                                .reserve_bytes = reserve_bytes(options), .data_folder = user_data_folder()};
 }
 

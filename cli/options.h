@@ -19,6 +19,7 @@ struct ModelOptions {
     std::vector<std::uint64_t> reserve_mib;
     int threads = 0;
     int context = 0;
+    engine::KvType kv_type = engine::KvType::f16;
 };
 
 // A number from 1 (from 0): a check for CLI11 that does not show in the help.
@@ -27,7 +28,9 @@ struct ModelOptions {
 
 // -m
 void add_model_option(CLI::App& command, ModelOptions& options);
-// -m, --threads, --ctx, --device, --reserve-mib
+// --kv-type
+void add_kv_option(CLI::App& command, ModelOptions& options);
+// -m, --threads, --ctx, --kv-type, --device, --reserve-mib
 void add_compute_options(CLI::App& command, ModelOptions& options);
 
 struct AnswerOptions {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/compute/cpu/kv_view.h"
 #include "core/engine/sampling.h"
 #include "core/engine/vram.h"
 #include "core/gguf/file.h"
@@ -25,10 +26,14 @@
 
 namespace headroom::engine {
 
+// How a conversation's keys and values are kept: as halves, or as codes of 8 bits, which take about half of that.
+using cpu::KvType;
+
 struct LoadOptions {
     std::filesystem::path path{};
     int context = 0;   // positions; 0: the file's, or 4,096 where the file's is larger (see ModelInfo::context)
     int threads = 0;   // 0: physical cores
+    KvType kv_type = KvType::f16;                       // q8_0: for heads whose widths are multiples of 32, at most 256
     std::string device = "auto";                        // "cpu", "auto", or a device's id: "cuda:0", "hip:1"
     std::optional<std::uint64_t> reserve_bytes{};       // VRAM to leave free on each device; none: what was kept for it, else the default
     std::optional<std::uint64_t> cap_bytes{};           // the most to use of each device; none: what was kept for it, else no limit
@@ -73,6 +78,7 @@ struct ModelInfo {
     std::uint64_t file_bytes = 0;
     int trained_context = 0;          // the file's context_length
     int context = 0;                  // in use
+    KvType kv_type = KvType::f16;     // in use
     int vocabulary = 0;
     int layers = 0;
     int experts = 0;                  // 0: dense
@@ -83,13 +89,13 @@ struct ModelInfo {
     std::vector<std::string> warnings;  // sentences for the user (unknown pre-tokenizer, …)
 };
 
-// What inspect and the window's "open" page show without loading. Reads only the header. context as in LoadOptions.
+// What inspect and the window's "open" page show without loading. Reads only the header. context and kv_type as in LoadOptions.
 struct Inspection {
     ModelInfo info;
     Estimate estimate;
     std::string problem;              // why this model cannot be run (unknown family, tensor type); empty: it can
 };
-[[nodiscard]] Inspection inspect(const gguf::File& file, int context);
+[[nodiscard]] Inspection inspect(const gguf::File& file, int context, KvType kv_type = KvType::f16);
 
 // How the hidden states of a text become one vector.
 enum class Pooling : std::uint8_t { mean, last };
@@ -97,7 +103,7 @@ enum class Pooling : std::uint8_t { mean, last };
 // A loaded model. Shared by sessions; its const functions are safe from any thread.
 class Model {
 public:
-    // Errors: those of gguf::File::open, unsupported (family, tensor type), invalid_file (shapes), out_of_memory, cancelled.
+    // Errors: those of gguf::File::open, unsupported (family, tensor type, kv_type), invalid_file (shapes), out_of_memory, cancelled.
     // stop: checked at least every 50 ms.
     [[nodiscard]] static Result<std::shared_ptr<Model>> load(const LoadOptions& options, const ProgressCallback& progress = {},
                                                              std::stop_token stop = {});

@@ -61,7 +61,7 @@ Estimate estimate(const gguf::File& file, const model::Transformer& transformer,
     return result;
 }
 
-Inspection inspect(const gguf::File& file, int context) try {
+Inspection inspect(const gguf::File& file, int context, KvType kv_type) try {
     Inspection inspection;
     inspection.info = describe(file);
     const auto used = context_in_use(inspection.info.trained_context, context);
@@ -70,11 +70,16 @@ Inspection inspect(const gguf::File& file, int context) try {
         return inspection;
     }
     inspection.info.context = *used;
-    const auto transformer = model::bind_transformer(file);
+    auto transformer = model::bind_transformer(file);
     if (!transformer) {
         inspection.problem = transformer.error().message;
         return inspection;
     }
+    if (const auto kept = model::set_kv_type(*transformer, kv_type); !kept) {
+        inspection.problem = kept.error().message;
+        return inspection;
+    }
+    inspection.info.kv_type = kv_type;
     inspection.estimate = estimate(file, *transformer, *used);
     return inspection;
 } catch (const std::bad_alloc&) {

@@ -88,7 +88,9 @@ Result<std::shared_ptr<Model>> Model::load(const LoadOptions& options, const Pro
     reporter.set_total(file.file_bytes());
     reporter.begin(LoadProgress::Stage::preparing, kOpened);
     HR_TRY(model::Transformer transformer, model::bind_transformer(file));
+    HR_CHECK(model::set_kv_type(transformer, options.kv_type));
     ModelInfo info = describe(file);
+    info.kv_type = options.kv_type;
     HR_TRY(info.context, context_in_use(info.trained_context, options.context));
     if (info.context > info.trained_context) {
         info.warnings.push_back(fmt::format("The context of {} positions is longer than the {} the model was trained on: answers may "

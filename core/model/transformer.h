@@ -95,6 +95,9 @@ struct Transformer {
     }
 };
 
+// Has the sessions' keys and values kept so. Error: unsupported, where the heads' widths do not allow it.
+[[nodiscard]] Result<> set_kv_type(Transformer& transformer, cpu::KvType type);
+
 // Errors: invalid_argument, naming the first id that is not in the vocabulary.
 [[nodiscard]] Result<> check_tokens(const Transformer& transformer, std::span<const std::int32_t> tokens);
 

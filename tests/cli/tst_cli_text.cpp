@@ -178,6 +178,12 @@ private slots:
         QCOMPARE(text.code, 0);
         QVERIFY(text.out.contains("Headroom Guide") && text.out.contains("token_embd.weight"));
         QVERIFY(text.out.contains("qwen3moe.expert_count = 16\n"));
+        // Keys and values of 8 bits take less: a code and a share of a half, not a half.
+        const json codes = cli_.run({"inspect", "builtin", "--json", "--kv-type", "q8_0"}).json();
+        QCOMPARE(codes["estimate"]["kv_type"].get<std::string>(), std::string("q8_0"));
+        QCOMPARE(codes["estimate"]["kv_bytes"].get<std::uint64_t>() * 32, info["estimate"]["kv_bytes"].get<std::uint64_t>() * 17);
+        QCOMPARE(info["estimate"]["kv_type"].get<std::string>(), std::string("f16"));
+        QCOMPARE(cli_.run({"inspect", "builtin", "--kv-type", "q4_0"}).code, 2);
         // A longer context takes more.
         QVERIFY(cli_.run({"inspect", "--json", "--ctx", "1024"}).json()["estimate"]["kv_bytes"].get<std::uint64_t>() <
                 info["estimate"]["kv_bytes"].get<std::uint64_t>());

@@ -1,4 +1,5 @@
 #include <QTest>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -31,6 +32,10 @@ struct Cache {
         for (std::int64_t i = 0; i < positions; ++i) {
             keys.push_back(random.values(kv_heads * k_dim));
             values.push_back(random.values(kv_heads * v_dim));
+            // A few with nothing in them, as many together as a strip has, and small ones.
+            if (i / kStripPositions % 5 == 3) std::ranges::fill(values.back(), 0.0F);
+            if (i % 11 == 7) std::ranges::fill(keys.back(), 0x1p-30F);
+            if (i % 13 == 5) std::ranges::fill(values.back(), -0x1p-22F);
             reference::store_kv(view, keys.back().data(), values.back().data(), i);
         }
     }
@@ -64,7 +69,10 @@ private slots:
         for (const Case& c : cases) {
             if (type == KvType::q8_0 && !can_quantize_kv(c.k_dim, c.v_dim)) continue;
             const Cache cache(type, c.first + c.tokens, c.kv_heads, c.k_dim, c.v_dim, random);
-            const std::vector<float> q = random.values(c.tokens * (c.heads * c.k_dim + 1));
+            // Some queries choose one key, so that the others' weights vanish; one is nothing.
+            std::vector<float> q = random.values(c.tokens * (c.heads * c.k_dim + 1));
+            for (std::size_t i = 0; i < q.size(); ++i) q[i] *= i % 7 < 2 ? 60.0F : 1.0F;
+            std::fill_n(q.begin(), c.k_dim, 0.0F);
             const std::int64_t out_stride = c.heads * c.v_dim + 2;
             const AttentionShape shape{c.heads, c.tokens, c.first, c.window, 0.125F};
             std::vector<float> expected(static_cast<std::size_t>(c.tokens * out_stride), 9.0F);
@@ -87,6 +95,52 @@ private slots:
                 });
             }
         }
+    }
+
+    // Codes and scales bit by bit, from the definition: blocks that are zero, so small that their scale is a subnormal half or none, or large.
+    void storesCodesLikeTheDefinition() {
+        Random random(3);
+        const std::int64_t heads = 2, k_dim = 64, v_dim = 96, tokens = 70, first = 250;
+        std::vector<float> k = random.values(tokens * heads * k_dim), v = random.values(tokens * heads * v_dim);
+        for (auto* values : {&k, &v}) {
+            for (std::size_t block = 0; block < values->size() / 32; ++block) {
+                const float factor = std::ldexp(1.0F, block % 9 == 4 ? -1000 : static_cast<int>(block % 41) - 28);
+                for (std::size_t i = 32 * block; i < 32 * (block + 1); ++i) (*values)[i] *= factor;
+            }
+        }
+        ThreadPool pool(2);
+        forEachTarget([&](const char* target) {
+            std::vector<std::byte> storage(static_cast<std::size_t>(2 * (kv_part_bytes(KvType::q8_0, heads, k_dim) + kv_part_bytes(KvType::q8_0, heads, v_dim))));
+            std::byte* const k_pages[] = {storage.data(), storage.data() + kv_part_bytes(KvType::q8_0, heads, k_dim)};
+            std::byte* const v_pages[] = {k_pages[1] + kv_part_bytes(KvType::q8_0, heads, k_dim), storage.data() + storage.size() - static_cast<std::size_t>(kv_part_bytes(KvType::q8_0, heads, v_dim))};
+            const KvView view{k_pages, v_pages, heads, k_dim, v_dim, KvType::q8_0};
+            store_kv(pool, view, k.data(), heads * k_dim, v.data(), heads * v_dim, tokens, first);
+            for (std::int64_t t = 0; t < tokens; ++t) {
+                const std::int64_t page = (first + t) / 256, slot = (first + t) % 256;
+                for (std::int64_t h = 0; h < heads; ++h) {
+                    const KvCodes keys = kv_codes(k_pages[page], heads, h, k_dim), values = kv_codes(v_pages[page], heads, h, v_dim);
+                    const auto check = [&](const float* x, std::uint16_t scale, auto code_at) {
+                        float largest = 0;
+                        for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(x[i]));
+                        QVERIFY2(scale == float_to_half(largest / 127.0F), target);
+                        const float d = half_to_float(scale);
+                        for (int i = 0; i < 32; ++i) {
+                            const float code = d > 0 ? std::nearbyint(x[i] * (1.0F / d)) : 0.0F;
+                            QVERIFY2(static_cast<float>(code_at(i)) == std::clamp(code, -127.0F, 127.0F), target);
+                        }
+                    };
+                    for (std::int64_t b = 0; b < k_dim / 32; ++b) {
+                        check(&k[static_cast<std::size_t>((t * heads + h) * k_dim + 32 * b)], keys.scales[slot * k_dim / 32 + b],
+                              [&](int i) { return keys.codes[slot * k_dim + 32 * b + i]; });
+                    }
+                    for (std::int64_t b = 0; b < v_dim / 32; ++b) {
+                        const std::int64_t strip = slot / 32, in_strip = slot % 32;
+                        check(&v[static_cast<std::size_t>((t * heads + h) * v_dim + 32 * b)], values.scales[(strip * v_dim / 32 + b) * 32 + in_strip],
+                              [&](int i) { return values.codes[(strip * v_dim + 32 * b + i) * 32 + in_strip]; });
+                    }
+                }
+            }
+        });
     }
 
     // The reference itself against softmax in double of what was stored before it was rounded: what halves and what codes cost.

@@ -10,14 +10,23 @@
 using namespace headroom;
 using namespace headroom::test;
 
+Q_DECLARE_METATYPE(engine::KvType)
+
 class TstGpuChat : public QObject {
     Q_OBJECT
 
 private slots:
     void init() { one_card({}); }
 
+    void answers_as_the_processor_data() {
+        QTest::addColumn<engine::KvType>("kv_type");
+        QTest::newRow("f16") << engine::KvType::f16;
+        QTest::newRow("q8_0") << engine::KvType::q8_0;
+    }
     void answers_as_the_processor() {
-        const auto on_gpu = load("cuda:0"), on_cpu = load("cpu");
+        QFETCH(const engine::KvType, kv_type);
+        const auto on_gpu = load("cuda:0", {}, kv_type), on_cpu = load("cpu", {}, kv_type);
+        QVERIFY(on_gpu->info().kv_type == kv_type);
         QCOMPARE(on_gpu->info().devices.size(), std::size_t{1});
         const engine::DeviceUse& use = on_gpu->info().devices.front();
         QCOMPARE(use.id, std::string("cuda:0"));
@@ -123,8 +132,11 @@ private:
         options.drivers = simulator_.path();
         return options;
     }
-    std::shared_ptr<engine::Model> load(const std::string& device, std::optional<std::uint64_t> reserve_mib = {}) const {
-        return must(engine::Model::load(options(device, reserve_mib)));
+    std::shared_ptr<engine::Model> load(const std::string& device, std::optional<std::uint64_t> reserve_mib = {},
+                                        engine::KvType kv_type = engine::KvType::f16) const {
+        engine::LoadOptions wanted = options(device, reserve_mib);
+        wanted.kv_type = kv_type;
+        return must(engine::Model::load(wanted));
     }
     static std::string answer(const engine::Model& model, const std::shared_ptr<engine::Model>& shared, const char* question, float temperature) {
         engine::GenerateRequest request;

@@ -147,6 +147,9 @@ private slots:
         folder.touch("text.gguf");
         QCOMPARE(Model::load({.path = folder.path() / "text.gguf"}).error().kind, ErrorKind::invalid_file);
         QCOMPARE(Model::load({.path = folder.path()}).error().kind, ErrorKind::invalid_argument);
+        const auto narrow = Model::load({.path = folder.write("narrow.gguf", synthetic_writer(kModel)), .kv_type = KvType::q8_0});
+        QCOMPARE(narrow.error().kind, ErrorKind::unsupported);
+        QVERIFY(narrow.error().message.starts_with("The heads of this model are 16 (keys)"));
     }
 
     void inspecting_estimates_without_loading() {
@@ -165,6 +168,21 @@ private slots:
         QCOMPARE(inspect(file, 0).info.context, 4096);
         QCOMPARE(inspect(file, 0).estimate.kv_bytes, 16 * small.estimate.kv_bytes);
         QVERIFY(!inspect(file, -5).problem.empty());
+    }
+
+    void inspecting_counts_keys_and_values_of_8_bits() {
+        SyntheticModel model = kModel;
+        model.head_dim = 64;
+        const auto bytes = synthetic_bytes(model);
+        const gguf::File file = must(gguf::File::parse(bytes, "wide.gguf"));
+        const Inspection halves = inspect(file, 256), codes = inspect(file, 256, KvType::q8_0);
+        QCOMPARE(halves.estimate.kv_bytes, 3u * 2 * 256 * (64 + 64) * 2);
+        QCOMPARE(codes.estimate.kv_bytes, 3u * 2 * 256 * (64 + 64) * 34 / 32);
+        QCOMPARE(codes.problem, std::string());
+        QVERIFY(codes.info.kv_type == KvType::q8_0);
+        const auto narrow_bytes = synthetic_bytes(kModel);
+        const Inspection narrow = inspect(must(gguf::File::parse(narrow_bytes, "narrow.gguf")), 256, KvType::q8_0);
+        QVERIFY(narrow.problem.starts_with("The heads of this model are 16 (keys)"));
     }
 
     void inspecting_names_the_problem() {

@@ -4,8 +4,10 @@
 
 namespace headroom::test {
 
-ModelRunner::ModelRunner(gguf::File file, int threads)
-    : file_(std::move(file)), transformer_(must(model::bind_transformer(file_))), pool_(threads), forward_(transformer_, pool_) {}
+ModelRunner::ModelRunner(gguf::File file, int threads, cpu::KvType kv_type)
+    : file_(std::move(file)), transformer_(must(model::bind_transformer(file_))), pool_(threads), forward_(transformer_, pool_) {
+    must(model::set_kv_type(transformer_, kv_type));
+}
 
 std::vector<std::vector<float>> ModelRunner::read(model::KvCache& cache, std::span<const std::int32_t> tokens,
                                                   std::span<const int> positions, std::int64_t piece) {

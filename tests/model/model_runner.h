@@ -18,7 +18,7 @@ namespace headroom::test {
 class ModelRunner {
 public:
     // An error ends the test program with its message.
-    explicit ModelRunner(gguf::File file, int threads = 2);
+    explicit ModelRunner(gguf::File file, int threads = 2, cpu::KvType kv_type = cpu::KvType::f16);
 
     // Reads the tokens into `cache` in pieces of `piece`; returns the logits behind `positions` (of the tokens, ascending).
     std::vector<std::vector<float>> read(model::KvCache& cache, std::span<const std::int32_t> tokens, std::span<const int> positions,

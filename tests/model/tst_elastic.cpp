@@ -30,6 +30,8 @@ SyntheticModel mixture() {
 
 }  // namespace
 
+Q_DECLARE_METATYPE(cpu::KvType)
+
 class TstElastic : public QObject {
     Q_OBJECT
 
@@ -69,8 +71,14 @@ private slots:
     }
 
     // A dense model gives layer by layer, in the end the context too; the words stay the same with every share of it, and it all comes back.
+    void gives_layers_and_parks_data() {
+        QTest::addColumn<cpu::KvType>("kv_type");
+        QTest::newRow("f16") << cpu::KvType::f16;
+        QTest::newRow("q8_0") << cpu::KvType::q8_0;
+    }
     void gives_layers_and_parks() {
-        const OpenedModel opened(dense());
+        QFETCH(const cpu::KvType, kv_type);
+        const OpenedModel opened(dense(), kv_type);
         ThreadPool pool(1);
         CpuRunner cpu(opened.transformer, pool);
         const auto prompt = random_tokens(250, 5);

@@ -18,6 +18,7 @@ namespace {
 // Logits here are of the size of 1. Keys and values are kept as halves, and Q8_0 products round activations to 8 bits.
 constexpr double kTolerance = 0.01;
 constexpr double kQuantizedTolerance = 0.15;
+constexpr double kQuantizedKvTolerance = 0.2;
 
 using Logits = std::vector<std::vector<float>>;
 
@@ -55,6 +56,7 @@ SyntheticModel with(SyntheticModel model, auto... changes) {
 }  // namespace
 
 Q_DECLARE_METATYPE(SyntheticModel)
+Q_DECLARE_METATYPE(cpu::KvType)
 
 class TstForward : public QObject {
     Q_OBJECT
@@ -98,6 +100,35 @@ private slots:
         QVERIFY2(difference <= tolerance, qPrintable(QString("differs by %1").arg(difference)));
     }
 
+    // With keys and values of 8 bits the logits are close to the plain forward pass, and they are others.
+    void keys_and_values_of_8_bits_are_close() {
+        const auto bytes = synthetic_bytes(with(qwen3(), [](auto& m) { m.head_dim = 32; }));
+        ModelRunner runner(must(gguf::File::parse(bytes, "synthetic.gguf")), 2, cpu::KvType::q8_0);
+        ModelRunner halves(must(gguf::File::parse(bytes, "synthetic.gguf")));
+        const ReferenceForward reference(runner.file());
+        const auto tokens = random_tokens(300, 3);
+        const auto positions = all_positions(tokens.size());
+        const Logits expected = reference.logits(tokens, positions), quantized = runner.read(tokens, positions);
+        const double difference = largest_difference(quantized, expected);
+        qInfo("8 bits differ by %g, halves by %g", difference, largest_difference(halves.read(tokens, positions), expected));
+        QVERIFY(difference <= kQuantizedKvTolerance);
+        QVERIFY(!same_bits(quantized, halves.read(tokens, positions)));
+    }
+
+    void keys_and_values_of_8_bits_need_wide_heads() {
+        const auto bytes = synthetic_bytes({});
+        const gguf::File file = must(gguf::File::parse(bytes, "synthetic.gguf"));
+        auto transformer = must(model::bind_transformer(file));
+        const auto refused = model::set_kv_type(transformer, cpu::KvType::q8_0);
+        QVERIFY(!refused);
+        QCOMPARE(refused.error().kind, ErrorKind::unsupported);
+        QCOMPARE(refused.error().message, std::string("The heads of this model are 16 (keys) and 16 (values) elements wide; for keys and values of 8 bits "
+                                                      "(q8_0) a width has to be a multiple of 32, at most 256: choose 16 bits (f16)"));
+        QVERIFY(transformer.kv_shape().type == cpu::KvType::f16);
+        QVERIFY(cpu::can_quantize_kv(256, 32));
+        QVERIFY(!cpu::can_quantize_kv(288, 32) && !cpu::can_quantize_kv(128, 0) && !cpu::can_quantize_kv(128, 48));
+    }
+
     // Each option changes the logits by far more than the tolerance above: leaving one out would be seen.
     void options_matter_data() {
         QTest::addColumn<SyntheticModel>("model");
@@ -125,17 +156,22 @@ private slots:
 
     // In one batch, in ragged ones, token by token, on other numbers of threads: the same bits, across pages of the cache.
     void batches_do_not_change_a_bit_data() {
+        using enum cpu::KvType;
         QTest::addColumn<SyntheticModel>("model");
-        QTest::newRow("llama, window") << with(SyntheticModel(), [](auto& m) { m.window = 100; });
-        QTest::newRow("qwen3, Q8_0") << with(qwen3(), [](auto& m) { m.type = gguf::TensorType::q8_0; });
-        QTest::newRow("qwen3moe, Q8_0") << with(qwen3moe(), [](auto& m) { m.type = gguf::TensorType::q8_0; });
+        QTest::addColumn<cpu::KvType>("kv_type");
+        QTest::newRow("llama, window") << with(SyntheticModel(), [](auto& m) { m.window = 100; }) << f16;
+        QTest::newRow("qwen3, Q8_0") << with(qwen3(), [](auto& m) { m.type = gguf::TensorType::q8_0; }) << f16;
+        QTest::newRow("qwen3moe, Q8_0") << with(qwen3moe(), [](auto& m) { m.type = gguf::TensorType::q8_0; }) << f16;
+        QTest::newRow("llama, window, 8-bit keys") << with(SyntheticModel(), [](auto& m) { m.window = 100, m.head_dim = 32; }) << q8_0;
+        QTest::newRow("qwen3moe, Q8_0, 8-bit keys") << with(qwen3moe(), [](auto& m) { m.type = gguf::TensorType::q8_0, m.head_dim = 64; }) << q8_0;
     }
 
     void batches_do_not_change_a_bit() {
         QFETCH(SyntheticModel, model);
+        QFETCH(const cpu::KvType, kv_type);
         const auto bytes = synthetic_bytes(model);
-        ModelRunner runner(must(gguf::File::parse(bytes, "synthetic.gguf")), 2);
-        ModelRunner alone(must(gguf::File::parse(bytes, "synthetic.gguf")), 1);
+        ModelRunner runner(must(gguf::File::parse(bytes, "synthetic.gguf")), 2, kv_type);
+        ModelRunner alone(must(gguf::File::parse(bytes, "synthetic.gguf")), 1, kv_type);
         const auto tokens = random_tokens(300, 4);
         const auto positions = all_positions(tokens.size());
         const Logits whole = runner.read(tokens, positions);

@@ -30,6 +30,11 @@ SyntheticModel mixture() {
     return {.family = "qwen3moe", .layers = 3, .embedding = 64, .head_dim = 32, .feed_forward = 64, .experts = 8, .experts_used = 3, .qk_norm = true};
 }
 
+// The two, and keys and values of 8 bits.
+std::vector<std::pair<SyntheticModel, cpu::KvType>> variants() {
+    return {{dense(), cpu::KvType::f16}, {mixture(), cpu::KvType::f16}, {mixture(), cpu::KvType::q8_0}};
+}
+
 using Logits = std::vector<std::vector<float>>;
 
 // Reads the tokens in pieces; the logits behind every one.
@@ -59,6 +64,7 @@ bool same_bits(const Logits& a, const Logits& b) {
 }  // namespace
 
 Q_DECLARE_METATYPE(SyntheticModel)
+Q_DECLARE_METATYPE(cpu::KvType)
 
 class TstGpuRunner : public QObject {
     Q_OBJECT
@@ -74,27 +80,33 @@ private slots:
     }
 
     void equals_the_processor_data() {
+        using enum cpu::KvType;
         QTest::addColumn<SyntheticModel>("model");
+        QTest::addColumn<cpu::KvType>("kv_type");
         const SyntheticModel llama{.layers = 2, .embedding = 64, .head_dim = 32};
         const auto with = [](SyntheticModel model, auto change) {
             change(model);
             return model;
         };
-        QTest::newRow("llama") << llama;
-        QTest::newRow("llama, tied, biases") << with(llama, [](auto& m) { m.tied = m.qkv_bias = m.other_bias = true; });
-        QTest::newRow("llama, window") << with(llama, [](auto& m) { m.window = 7; });
-        QTest::newRow("llama, part of a head rotated") << with(llama, [](auto& m) { m.rope_dimensions = 8; });
-        QTest::newRow("llama, experts") << with(llama, [](auto& m) { m.experts = 4, m.experts_used = 2; });
-        QTest::newRow("llama, BF16") << with(llama, [](auto& m) { m.type = gguf::TensorType::bf16; });
-        QTest::newRow("llama, Q8_0") << with(llama, [](auto& m) { m.type = gguf::TensorType::q8_0; });
-        QTest::newRow("qwen2") << SyntheticModel{.family = "qwen2", .embedding = 64, .head_dim = 32, .qkv_bias = true};
-        QTest::newRow("qwen3") << dense();
-        QTest::newRow("qwen3moe") << mixture();
-        QTest::newRow("qwen3moe, Q8_0") << with(mixture(), [](auto& m) { m.type = gguf::TensorType::q8_0; });
+        QTest::newRow("llama") << llama << f16;
+        QTest::newRow("llama, tied, biases") << with(llama, [](auto& m) { m.tied = m.qkv_bias = m.other_bias = true; }) << f16;
+        QTest::newRow("llama, window") << with(llama, [](auto& m) { m.window = 7; }) << f16;
+        QTest::newRow("llama, part of a head rotated") << with(llama, [](auto& m) { m.rope_dimensions = 8; }) << f16;
+        QTest::newRow("llama, experts") << with(llama, [](auto& m) { m.experts = 4, m.experts_used = 2; }) << f16;
+        QTest::newRow("llama, BF16") << with(llama, [](auto& m) { m.type = gguf::TensorType::bf16; }) << f16;
+        QTest::newRow("llama, Q8_0") << with(llama, [](auto& m) { m.type = gguf::TensorType::q8_0; }) << f16;
+        QTest::newRow("qwen2") << SyntheticModel{.family = "qwen2", .embedding = 64, .head_dim = 32, .qkv_bias = true} << f16;
+        QTest::newRow("qwen3") << dense() << f16;
+        QTest::newRow("qwen3moe") << mixture() << f16;
+        QTest::newRow("qwen3moe, Q8_0") << with(mixture(), [](auto& m) { m.type = gguf::TensorType::q8_0; }) << f16;
+        QTest::newRow("llama, window, 8-bit keys") << with(llama, [](auto& m) { m.window = 7; }) << q8_0;
+        QTest::newRow("qwen3, 8-bit keys") << with(dense(), [](auto& m) { m.head_dim = 64; }) << q8_0;
+        QTest::newRow("qwen3moe, Q8_0, 8-bit keys") << with(mixture(), [](auto& m) { m.type = gguf::TensorType::q8_0; }) << q8_0;
     }
     void equals_the_processor() {
         QFETCH(SyntheticModel, model);
-        const OpenedModel opened(model);
+        QFETCH(const cpu::KvType, kv_type);
+        const OpenedModel opened(model, kv_type);
         const auto runner = place(opened, {0});
         QVERIFY(runner->placement().complete());
         const auto tokens = random_tokens(70, 3);
@@ -105,8 +117,8 @@ private slots:
 
     // Some layers on the processor, or some experts: nothing changes a bit.
     void equals_the_processor_where_not_all_fits() {
-        for (const SyntheticModel& model : {dense(), mixture()}) {
-            const OpenedModel opened(model);
+        for (const auto& [model, kv_type] : variants()) {
+            const OpenedModel opened(model, kv_type);
             const auto tokens = random_tokens(40, 4);
             const Logits right = expected(opened, tokens);
             const std::uint64_t all = place(opened, {0})->device_bytes();
@@ -246,8 +258,8 @@ private slots:
 
     // A copy of a session's beginning goes on as if it had read that, and the session itself too; with layers on the processor as well.
     void sessions_are_copied() {
-        for (const SyntheticModel& model : {dense(), mixture()}) {
-            const OpenedModel opened(model);
+        for (const auto& [model, kv_type] : variants()) {
+            const OpenedModel opened(model, kv_type);
             ThreadPool pool(1);
             CpuRunner cpu(opened.transformer, pool);
             const auto others = random_tokens(20, 9);
@@ -274,8 +286,8 @@ private slots:
 
     // The device's own choice, step behind step, is what choosing on the host gives; and the session can go on with anything afterwards.
     void decodes_greedily() {
-        for (const SyntheticModel& model : {dense(), mixture()}) {
-            const OpenedModel opened(model);
+        for (const auto& [model, kv_type] : variants()) {
+            const OpenedModel opened(model, kv_type);
             const auto prompt = random_tokens(20, 7);
             ThreadPool pool(1);
             CpuRunner cpu(opened.transformer, pool);

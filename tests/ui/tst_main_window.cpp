@@ -1,4 +1,5 @@
 #include <QClipboard>
+#include <QComboBox>
 #include <QDropEvent>
 #include <QLabel>
 #include <QLineEdit>
@@ -320,6 +321,26 @@ private slots:
         QVERIFY(fixture_->find("chat_page"));
         fixture_->click("log_button");
         QVERIFY(fixture_->find<QPlainTextEdit>("log_text")->toPlainText().contains(QStringLiteral("loaded Guide")));
+    }
+
+    // The choice takes effect with the next load, and is there after a restart.
+    void keys_and_values_of_8_bits_are_kept() {
+        fixture_->start();
+        QVERIFY(fixture_->script->loads().back().kv_type == engine::KvType::f16);
+        QTest::keyClick(&fixture_->window(), Qt::Key_Comma, Qt::ControlModifier);
+        auto* choice = fixture_->find<QComboBox>("kv_type");
+        QCOMPARE(choice->currentText(), QStringLiteral("16 bit"));
+        choice->setCurrentIndex(1);
+        QCOMPARE(choice->currentText(), QStringLiteral("8 bit"));
+        const std::size_t before = fixture_->script->loads().size();
+        fixture_->click("reload_model");
+        QTRY_COMPARE(fixture_->script->loads().size(), before + 1);
+        QVERIFY(fixture_->script->loads().back().kv_type == engine::KvType::q8_0);
+        fixture_->stop();
+        fixture_->start();
+        QVERIFY(fixture_->script->loads().back().kv_type == engine::KvType::q8_0);
+        QTest::keyClick(&fixture_->window(), Qt::Key_Comma, Qt::ControlModifier);
+        QCOMPARE(fixture_->find<QComboBox>("kv_type")->currentText(), QStringLiteral("8 bit"));
     }
 
     void text_grows_by_keyboard() {

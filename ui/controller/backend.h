@@ -24,6 +24,12 @@ struct AnswerRequest {
     int max_tokens = -1;            // -1: to the end of the context
 };
 
+// How a model would be loaded, for its estimate: as in engine::LoadOptions.
+struct InspectOptions {
+    int context = 0;
+    engine::KvType kv_type = engine::KvType::f16;
+};
+
 // What the window needs of the engine. Called from the engine's worker thread only, one call at a time; stop tokens are triggered
 // from the window's thread. The seam for tests: a scripted backend stands in for the engine.
 class Backend {
@@ -32,7 +38,7 @@ public:
 
     // As engine::find_model and engine::inspect.
     virtual Result<std::filesystem::path> find(std::string_view name, const std::filesystem::path& model_folder) = 0;
-    virtual Result<engine::Inspection> inspect(const std::filesystem::path& path, int context) = 0;
+    virtual Result<engine::Inspection> inspect(const std::filesystem::path& path, const InspectOptions& options) = 0;
 
     // Loads a model in place of the one there is, which is let go first. As engine::Model::load.
     virtual Result<engine::ModelInfo> load(const engine::LoadOptions& options, const engine::ProgressCallback& progress,

@@ -14,9 +14,9 @@ Result<std::filesystem::path> EngineBackend::find(std::string_view name, const s
     return engine::find_model(name, model_folder);
 }
 
-Result<engine::Inspection> EngineBackend::inspect(const std::filesystem::path& path, int context) {
+Result<engine::Inspection> EngineBackend::inspect(const std::filesystem::path& path, const InspectOptions& options) {
     HR_TRY(const gguf::File file, gguf::File::open(path));
-    return engine::inspect(file, context);
+    return engine::inspect(file, options.context, options.kv_type);
 }
 
 Result<engine::ModelInfo> EngineBackend::load(const engine::LoadOptions& options, const engine::ProgressCallback& progress,

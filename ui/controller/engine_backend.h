@@ -11,7 +11,7 @@ namespace headroom::ui {
 class EngineBackend : public Backend {
 public:
     Result<std::filesystem::path> find(std::string_view name, const std::filesystem::path& model_folder) override;
-    Result<engine::Inspection> inspect(const std::filesystem::path& path, int context) override;
+    Result<engine::Inspection> inspect(const std::filesystem::path& path, const InspectOptions& options) override;
     Result<engine::ModelInfo> load(const engine::LoadOptions& options, const engine::ProgressCallback& progress,
                                    std::stop_token stop) override;
     void unload() override;

@@ -43,7 +43,7 @@ void EngineController::open(const OpenRequest& request) {
     model_.state = ModelStatus::State::inspecting;
     model_.request = request;
     queue([worker = worker_, ticket = ++ticket_, request] {
-        worker->inspect(ticket, request.name, request.model_folder, request.context);
+        worker->inspect(ticket, request.name, request.model_folder, {request.context, request.kv_type});
     });
     emit model_changed();
 }
@@ -82,7 +82,7 @@ void EngineController::start_load() {
     model_.progress = {};
     load_stop_ = {};
     const engine::LoadOptions options{.path = model_.path, .context = model_.request.context, .threads = model_.request.threads,
-                                      .data_folder = data_folder_};
+                                      .kv_type = model_.request.kv_type, .data_folder = data_folder_};
     queue([worker = worker_, ticket = ticket_, options, stop = load_stop_.get_token()] { worker->load(ticket, options, stop); });
     emit model_changed();
 }

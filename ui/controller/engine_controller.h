@@ -17,6 +17,7 @@ struct OpenRequest {
     std::filesystem::path model_folder;
     int context = 0;                     // as engine::LoadOptions
     int threads = 0;
+    engine::KvType kv_type = engine::KvType::f16;
 };
 
 // What the window shows of the model: a copy, changed only together with model_changed().

@@ -8,9 +8,9 @@ namespace headroom::ui {
 
 EngineWorker::EngineWorker(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
 
-void EngineWorker::inspect(quint64 ticket, const std::string& name, const std::filesystem::path& model_folder, int context) {
+void EngineWorker::inspect(quint64 ticket, const std::string& name, const std::filesystem::path& model_folder, const InspectOptions& options) {
     const auto path = backend_->find(name, model_folder);
-    const auto inspection = path ? backend_->inspect(*path, context) : std::unexpected(path.error());
+    const auto inspection = path ? backend_->inspect(*path, options) : std::unexpected(path.error());
     if (!inspection) {
         spdlog::warn("model {}: {}", name, inspection.error().message);
         emit load_failed(ticket, false, QString::fromStdString(inspection.error().message));

@@ -26,7 +26,7 @@ public:
     explicit EngineWorker(std::unique_ptr<Backend> backend);
 
     // name: as -m of the command line. Ends with inspected() or load_failed().
-    void inspect(quint64 ticket, const std::string& name, const std::filesystem::path& model_folder, int context);
+    void inspect(quint64 ticket, const std::string& name, const std::filesystem::path& model_folder, const InspectOptions& options);
     // Ends with loaded() or load_failed().
     void load(quint64 ticket, const engine::LoadOptions& options, std::stop_token stop);
     void unload();

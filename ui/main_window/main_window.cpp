@@ -188,6 +188,7 @@ void MainWindow::open_model(const QString& name, int context, int threads) {
     request.model_folder = from_utf8(parts_.settings.text(Settings::Key::model_folder).toStdString());
     request.context = context > 0 ? context : parts_.settings.number(Settings::Key::context);
     request.threads = threads > 0 ? threads : parts_.settings.number(Settings::Key::threads);
+    request.kv_type = cpu::kv_type_from(parts_.settings.text(Settings::Key::kv_type).toStdString()).value_or(engine::KvType::f16);
     show_page(QStringLiteral("chat"));
     parts_.engine.open(request);
 }

@@ -11,6 +11,8 @@
 #include <QSpinBox>
 #include <QVBoxLayout>
 
+#include <algorithm>
+
 #include "ui/pages/page_title.h"
 #include "ui/theme/centered_column.h"
 
@@ -75,6 +77,12 @@ SettingsPage::SettingsPage(Theme& theme, Settings& settings, QWidget* parent) : 
     auto* context = make_count("context_size", Settings::Key::context, 10'000'000);
     context->setSingleStep(1024);
     auto* threads = make_count("threads", Settings::Key::threads, 1024);
+    auto* kept = new ComboBox(theme, this);
+    kept->setObjectName(QStringLiteral("kv_type"));
+    kept->addItem(tr("16 bit"), QStringLiteral("f16"));
+    kept->addItem(tr("8 bit"), QStringLiteral("q8_0"));
+    kept->setCurrentIndex(std::max(0, kept->findData(settings_.text(Settings::Key::kv_type))));
+    connect(kept, &QComboBox::currentIndexChanged, this, [this, kept] { settings_.set(Settings::Key::kv_type, kept->currentData()); });
     auto* reload = new QPushButton(tr("Load the model again"), this);
     reload->setObjectName(QStringLiteral("reload_model"));
     connect(reload, &QPushButton::clicked, this, &SettingsPage::reload_model);
@@ -90,6 +98,8 @@ SettingsPage::SettingsPage(Theme& theme, Settings& settings, QWidget* parent) : 
     add_row(*form, tr("Text size"), text, tr("Ctrl + and Ctrl − change it too."));
     add_row(*form, tr("Model folder"), make_folder_row(), tr("GGUF files in it are listed under the model's name."));
     add_row(*form, tr("Context"), context, tr("How many tokens a conversation may have. More takes more memory."));
+    add_row(*form, tr("Keys and values"), kept,
+            tr("What the model keeps of a conversation. With 8 bit it takes half the memory, and some words of an answer may be others."));
     add_row(*form, tr("Threads"), threads, tr("Automatic: one for each core of the processor."));
     auto* reload_row = new QHBoxLayout;
     reload_row->addWidget(reload);

@@ -17,7 +17,7 @@ public:
     SettingsPage(Theme& theme, Settings& settings, QWidget* parent = nullptr);
 
 signals:
-    void reload_model();  // context or threads were changed: the model is to be loaded anew
+    void reload_model();  // context, threads or the like were changed: the model is to be loaded anew
 
 private:
     QWidget* make_folder_row();

@@ -17,6 +17,7 @@ const Entry& entry(Settings::Key key) {
         {Settings::Key::model_folder, "model/folder", QString()},  // empty: "models" beside the settings
         {Settings::Key::context, "model/context", 0},
         {Settings::Key::threads, "model/threads", 0},
+        {Settings::Key::kv_type, "model/kv_type", QStringLiteral("f16")},
         {Settings::Key::color_mode, "appearance/colors", QStringLiteral("system")},
         {Settings::Key::text_percent, "appearance/text_percent", 100},
         {Settings::Key::window_geometry, "window/geometry", QByteArray()},

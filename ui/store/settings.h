@@ -15,6 +15,7 @@ public:
         model_folder,    // path
         context,         // positions; 0: the model's own
         threads,         // 0: physical cores
+        kv_type,         // of keys and values: "f16", "q8_0"
         color_mode,      // "system", "light", "dark"
         text_percent,    // 100: the system's size
         window_geometry, // as saved by QWidget

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace headroom::cpu {
 
@@ -18,6 +20,15 @@ inline constexpr std::int64_t kSectionPages = 2;
 enum class KvType : std::uint8_t { f16, q8_0 };
 inline constexpr std::int64_t kKvBlock = 32;
 inline constexpr std::int64_t kMostQuantizedWidth = 256;
+
+// "f16", "q8_0".
+[[nodiscard]] constexpr std::string_view to_string(KvType type) noexcept { return type == KvType::f16 ? "f16" : "q8_0"; }
+[[nodiscard]] constexpr std::optional<KvType> kv_type_from(std::string_view name) noexcept {
+    for (const KvType type : {KvType::f16, KvType::q8_0}) {
+        if (name == to_string(type)) return type;
+    }
+    return std::nullopt;
+}
 
 [[nodiscard]] constexpr bool can_quantize_kv(std::int64_t head_dim, std::int64_t head_dim_v) noexcept {
     const auto fits = [](std::int64_t width) { return width > 0 && width <= kMostQuantizedWidth && width % kKvBlock == 0; };

@@ -330,7 +330,7 @@ void attend(const AttentionShape& shape, const float* q, std::int64_t position, 
 
 }  // namespace
 
-std::uint16_t quantize_kv(const float* x, std::int8_t (&codes)[kKvBlock]) noexcept {
+std::uint16_t quantize_kv(const float* x, std::int8_t* codes) noexcept {
     float largest = 0;
     for (std::int64_t k = 0; k < kKvBlock; ++k) largest = std::max(largest, std::fabs(x[k]));
     const std::uint16_t scale = float_to_half(largest / 127.0F);
@@ -342,23 +342,22 @@ std::uint16_t quantize_kv(const float* x, std::int8_t (&codes)[kKvBlock]) noexce
     return scale;
 }
 
-void store_kv(const KvView& kv, const float* k, const float* v, std::int64_t position) noexcept {
+void store_kv(const KvView& kv, const float* k, const float* v, std::int64_t position, const KvRounding& rounding) noexcept {
     const std::int64_t page = position / kPagePositions, i = position % kPagePositions;
     for (std::int64_t h = 0; h < kv.kv_heads; ++h, k += kv.head_dim, v += kv.head_dim_v) {
         if (kv.type == KvType::f16) {
-            to_half(k, kv.head_dim, kv_halves(kv.k_pages[page], h, kv.head_dim) + i * kv.head_dim);
-            to_half(v, kv.head_dim_v, kv_halves(kv.v_pages[page], h, kv.head_dim_v) + i * kv.head_dim_v);
+            rounding.to_half(k, kv.head_dim, kv_halves(kv.k_pages[page], h, kv.head_dim) + i * kv.head_dim);
+            rounding.to_half(v, kv.head_dim_v, kv_halves(kv.v_pages[page], h, kv.head_dim_v) + i * kv.head_dim_v);
             continue;
         }
-        std::int8_t codes[kKvBlock];
         const KvCodes keys = kv_codes(kv.k_pages[page], kv.kv_heads, h, kv.head_dim);
         for (std::int64_t b = 0; b < kv.head_dim / kKvBlock; ++b) {
-            keys.scales[i * (kv.head_dim / kKvBlock) + b] = quantize_kv(k + b * kKvBlock, codes);
-            std::copy_n(codes, kKvBlock, keys.codes + i * kv.head_dim + b * kKvBlock);
+            keys.scales[i * (kv.head_dim / kKvBlock) + b] = rounding.quantize(k + b * kKvBlock, keys.codes + i * kv.head_dim + b * kKvBlock);
         }
         const KvCodes values = kv_codes(kv.v_pages[page], kv.kv_heads, h, kv.head_dim_v);
         for (std::int64_t b = 0; b < kv.head_dim_v / kKvBlock; ++b) {
-            values.scales[value_scale_at(i, b, kv.head_dim_v)] = quantize_kv(v + b * kKvBlock, codes);
+            std::int8_t codes[kKvBlock];
+            values.scales[value_scale_at(i, b, kv.head_dim_v)] = rounding.quantize(v + b * kKvBlock, codes);
             for (std::int64_t j = 0; j < kKvBlock; ++j) values.codes[value_code_at(i, b * kKvBlock + j, kv.head_dim_v)] = codes[j];
         }
     }

@@ -28,10 +28,14 @@ void rms_norm(const float* x, std::int64_t n, const float* weight, float eps, fl
 void rope(float* x, std::int64_t heads, std::int64_t head_dim, const float* cosine, const float* sine, std::int64_t half,
           RopeLayout layout) noexcept;
 void to_half(const float* x, std::int64_t n, std::uint16_t* out) noexcept;
-// One position: k [kv_heads, head_dim], v [kv_heads, head_dim_v].
-void store_kv(const KvView& kv, const float* k, const float* v, std::int64_t position) noexcept;
-// The codes of a block of 32 elements as q8_0 keeps keys and values; returns the scale, a half.
-std::uint16_t quantize_kv(const float* x, std::int8_t (&codes)[kKvBlock]) noexcept;
+// The codes of a block of kKvBlock elements as q8_0 keeps keys and values; returns the scale, a half.
+std::uint16_t quantize_kv(const float* x, std::int8_t* codes) noexcept;
+// One position: k [kv_heads, head_dim], v [kv_heads, head_dim_v]. The fast operator is this with its own ways of rounding.
+struct KvRounding {
+    void (*to_half)(const float* x, std::int64_t n, std::uint16_t* out) = reference::to_half;
+    std::uint16_t (*quantize)(const float* x, std::int8_t* codes) = quantize_kv;
+};
+void store_kv(const KvView& kv, const float* k, const float* v, std::int64_t position, const KvRounding& rounding = {}) noexcept;
 // One query of one head (q: [head_dim]) at position `position`; out: [head_dim_v].
 void attention(const AttentionShape& shape, const float* q, std::int64_t position, std::int64_t kv_head, const KvView& kv, float* out);
 void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept;

@@ -69,9 +69,9 @@ Result<std::filesystem::path> ScriptedBackend::find(std::string_view name, const
     return name == "builtin" ? std::filesystem::path("guide-q4_k_m.gguf") : from_utf8(name);
 }
 
-Result<engine::Inspection> ScriptedBackend::inspect(const std::filesystem::path&, int context) {
+Result<engine::Inspection> ScriptedBackend::inspect(const std::filesystem::path&, const ui::InspectOptions& options) {
     engine::Inspection inspection = script_->inspection;
-    if (context > 0) inspection.info.context = context;
+    if (options.context > 0) inspection.info.context = options.context;
     return inspection;
 }
 

@@ -55,7 +55,7 @@ public:
     explicit ScriptedBackend(std::shared_ptr<Script> script) : script_(std::move(script)) {}
 
     Result<std::filesystem::path> find(std::string_view name, const std::filesystem::path& model_folder) override;
-    Result<engine::Inspection> inspect(const std::filesystem::path& path, int context) override;
+    Result<engine::Inspection> inspect(const std::filesystem::path& path, const ui::InspectOptions& options) override;
     Result<engine::ModelInfo> load(const engine::LoadOptions& options, const engine::ProgressCallback& progress,
                                    std::stop_token stop) override;
     void unload() override;
