@@ -331,6 +331,11 @@ struct AttentionArguments {
     std::int32_t tile_slots = 0;
     std::int32_t parts = 1;
     std::int32_t heads_of_part = 0;
+    // attention_long: room for long_part_floats(head_dim_v) floats for each token, head and page of max_chunks, aligned to 16 bytes. All bits
+    // are set before and after. Null: it is not used.
+    float* parts_to_hand = nullptr;
+    std::int32_t blocks = 1;     // set by the launch: blocks for each token and KV head,
+    std::int32_t finishers = 1;  // and how many of them at most finish the output
 };
 
 // attention_step_WIDTH_HEADS: head_rows and attention_rows_HEADS in one, for heads of that width and tokens of which no two are of one session. What the pool holds of earlier positions must be there before the kernel before this one on the stream begins.
@@ -341,6 +346,12 @@ struct StepAttentionArguments {
 
 // The same where K and V are int8 codes: head_rows_q8, attention_rows_q8 and attention_prefill_q8 (page by page in the exact order, without matrix units),
 // attention_rows_q8_tiles and attention_step_q8_WIDTH (matrix units for int8), attention_prefill_q8_WIDTH (those for halves, which the codes become).
+
+// attention_long_128_HEADS: attention_step for heads of that width, where the pages are many. A block has 256 threads and a multiprocessor for
+// itself: kLongSlots tiles of a strip (32 rows of K, every four kLongGap halves apart, or of V) for each warp, then HEADS heads and one more,
+// then the largest scores and sums of the strips of two pages, then the warps' weights, of every four rows 4 HEADS + 4.
+inline constexpr std::int32_t kLongWidth = 128, kLongSlots = 3, kLongGap = 8;
+constexpr std::int32_t long_part_floats(std::int32_t width) { return width + width / 4; }
 
 // A block of attention_prefill has the query heads of a KV head of kPrefillRows / (heads / kv_heads) neighbouring tokens. On matrix units it
 // has a warp for each 16 such rows, and takes the keys in tiles of kPrefillKeys.
@@ -481,6 +492,8 @@ struct AwaitArguments {
     X(attention_step_128_2, StepAttentionArguments)              \
     X(attention_step_128_4, StepAttentionArguments)              \
     X(attention_step_128_8, StepAttentionArguments)              \
+    X(attention_long_128_4, StepAttentionArguments)              \
+    X(attention_long_128_8, StepAttentionArguments)              \
     X(attention_prefill, AttentionArguments)                     \
     X(attention_prefill_64, AttentionArguments)                  \
     X(attention_prefill_96, AttentionArguments)                  \

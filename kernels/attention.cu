@@ -1,7 +1,9 @@
 // Heads of q, k and v made ready, and attention over the paged KV pool.
 
 #include "kernels/attention_chunk.h"
+#include "kernels/attention_long.h"
 #include "kernels/attention_tiles.h"
+#include "kernels/code_tiles.h"
 
 namespace headroom::device {
 
@@ -67,6 +69,22 @@ HR_KERNEL(attention_rows_8, AttentionArguments, kThreads) { attention_rows<8, 0>
 HR_STEP(1, 64) HR_STEP(2, 64) HR_STEP(4, 64) HR_STEP(8, 64)
 HR_STEP(1, 128) HR_STEP(2, 128) HR_STEP(4, 128) HR_STEP(8, 128)
 #undef HR_STEP
+
+#if defined(HR_CODE_TILES)
+// Blocks: KV head, some of its pages, token. Where there may be shared memory for it.
+template <int HB, int W>
+HR_DEVICE void attention_long(const kernels::StepAttentionArguments& both) {
+    const AttentionArguments& a = both.attention;
+    const int token = block_z();
+    const Visible visible(a.places.positions[token], a.window);
+    const int each = (visible.pages() + a.blocks - 1) / a.blocks, first = block_y() * each;
+    if (first >= visible.pages() || a.places.tables[token] < 0) return;
+    const int from = visible.first_page() + first, end = visible.first_page() + visible.pages();
+    attend_long<HB, W>(a, both.heads, token, block_x(), visible, each, from, from + each < end ? from + each : end);
+}
+HR_EARLY_KERNEL(attention_long_128_4, StepAttentionArguments, 256) { attention_long<4, 128>(a); }
+HR_EARLY_KERNEL(attention_long_128_8, StepAttentionArguments, 256) { attention_long<8, 128>(a); }
+#endif
 
 // Blocks: neighbouring tokens, KV head. In the order of attention_rows, page by page: where there are no matrix units for halves.
 HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {

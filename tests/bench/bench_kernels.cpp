@@ -1,7 +1,7 @@
 // Times the kernels of products on a real card at the shapes of qwen3-8b and qwen3moe-30b-a3b (q4_k_m): one launch in a graph of many, the
 // weights from a pool larger than the card's cache, beside the bound (bytes over the memory's speed, operations over the matrix units').
 //
-//     bench_kernels [FILTER] [GB/S] [TOPS]    default: all, 4300 GB/s and 1979 TOPS of an H200
+//     bench_kernels [FILTER] [GB/S] [TOPS]    default: all, 4300 GB/s and 1979 TOPS of an H200; FILTER: parts of names, with bars between them
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -85,9 +85,20 @@ public:
     }
     void reset() { used_ = 0; }
 
+    // Whether the filter, words between bars, is empty or has one that is part of the name.
+    bool wanted(const std::string& name) const {
+        if (filter_.empty()) return true;
+        for (std::size_t at = 0; at <= filter_.size();) {
+            const std::size_t end = std::min(filter_.find('|', at), filter_.size());
+            if (name.find(filter_.substr(at, end - at)) != std::string::npos) return true;
+            at = end + 1;
+        }
+        return false;
+    }
+
     // bytes, operations: of one launch.
     void time(const std::string& name, double bytes, double operations, const std::function<Result<>()>& launch) {
-        if (name.find(filter_) == std::string::npos) return;
+        if (!wanted(name)) return;
         required(launch());  // what a first launch sets up is not captured
         required(driver_->synchronize());
         const int count = operations > 1e10 ? 5 : 60;
@@ -301,6 +312,7 @@ struct Attention {
         a.scale = 0.088F;
         a.max_chunks = chunks;
         a.partials = bench.space<float>(count * static_cast<std::uint64_t>(heads * chunks) * (dim + 2));
+        a.parts_to_hand = reinterpret_cast<float*>(bench.array(std::vector<std::uint32_t>(count * static_cast<std::uint64_t>(heads * chunks * long_part_floats(dim)), 0xffffffffU)));
         a.tickets = bench.array(std::vector<std::int32_t>(count * static_cast<std::uint64_t>(heads)));
     }
     Result<> launch(Bench& bench) {
@@ -449,7 +461,7 @@ int main(int argc, char** argv) {
     products(bench, "30b o", {{q4_k, 2048}}, 4096, 1, false, false);
     router_decode(bench, 1);
     mixture_decode(bench, 1);
-    for (const std::int32_t position : {200, 300, 4000, 16383}) {
+    for (const std::int32_t position : {200, 300, 2000, 4000, 8000, 16383, 32000}) {
         attention(bench, "30b", 32, 4, position, 1);
         attention(bench, "8b", 32, 8, position, 1);
     }

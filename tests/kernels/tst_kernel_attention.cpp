@@ -125,6 +125,7 @@ struct Case {
     Shape shape;
     std::vector<Place> places;
     std::int32_t window;
+    std::int32_t spare = 0;  // pages that there might be more
 };
 
 // Heads as the products leave them, and what the CPU makes of them: q and k in place, k and v in the pool's content. Variants: with norms
@@ -226,6 +227,19 @@ private slots:
             {{2, 1, 256, 256}, {{0, 513}}, 0},
             {{16, 1, 192, 128}, {{0, 520}, {1, 7}}, 0},
         };
+        // As if there were many pages: attention_long, with a page to a block, with several, and with all.
+        std::vector<Case> of_many = {
+            {{8, 1, 128, 128}, {{0, 2600}}, 0},
+            {{6, 1, 128, 128}, {{0, 2303}, {1, 900}}, 1500},
+            {{12, 4, 128, 128}, {{0, 2050}, {1, 767}, {2, 768}, {3, 31}}, 0},
+            {{8, 2, 128, 128}, {{0, 2815}, {1, 0}, {2, 511}, {3, 512}, {4, 1279}, {5, 1300}}, 1100},
+            {{24, 8, 128, 128}, {{0, 1100}, {1, 255}, {2, 600}}, 0},
+        };
+        for (Case& c : of_many) {
+            if (type != cpu::KvType::f16) continue;
+            c.spare = 100;
+            cases.push_back(c);
+        }
         if (!device.emulated()) {
             cases.push_back({{32, 4, 128, 128}, {{0, 16384}}, 0});
             cases.push_back({{32, 8, 128, 128}, {{0, 4095}, {1, 9000}, {2, 3}}, 0});
@@ -237,12 +251,16 @@ private slots:
             Pool pool(device, c.shape, type, lengths_for(c.places), random);
             RawHeads heads(device, pool, c.places, variant++ % 8, random);
             const auto size = static_cast<std::size_t>(heads.tokens * c.shape.heads * c.shape.v_dim);
-            const std::int32_t max_chunks = pool.stride - 1;
+            const std::int32_t max_chunks = pool.stride - 1 + c.spare;
             const Array<std::int32_t> tickets(device, std::vector<std::int32_t>(static_cast<std::size_t>(heads.tokens * c.shape.heads)));
             const Array<float> out(device, size), partials(device, static_cast<std::size_t>(heads.tokens * c.shape.heads * max_chunks * (c.shape.v_dim + 2)));
+            const auto part_count = static_cast<std::size_t>(heads.tokens * c.shape.heads * max_chunks * kernels::long_part_floats(c.shape.v_dim));
+            const std::vector<float> nothing(part_count, std::bit_cast<float>(0xffffffffU));
+            const Array<float> parts(device, nothing);
             const kernels::AttentionArguments arguments{.q = heads.q_device.data(), .out = out.data(), .heads = c.shape.heads, .tokens = heads.tokens,
                                                         .window = c.window, .scale = 0.11F, .pool = pool.get(), .places = heads.arguments().places,
-                                                        .max_chunks = max_chunks, .partials = partials.data(), .tickets = tickets.data()};
+                                                        .max_chunks = max_chunks, .partials = partials.data(), .tickets = tickets.data(),
+                                                        .parts_to_hand = parts.data()};
             REQUIRE(kernels::attention_step(queue, heads.arguments(), arguments));
             heads.compute();
             const auto expected = attention_on_cpu(pool, c.places, heads.q, c.window, 0.11F);
@@ -251,6 +269,7 @@ private slots:
                                                        .arg(heads.tokens).arg(c.places[0].position) + problem));
             QVERIFY2(same_bits(pool.memory->read(), pool.content), qPrintable(QString("first at %1: pool").arg(c.places[0].position)));
             QCOMPARE(tickets.read(), std::vector<std::int32_t>(static_cast<std::size_t>(heads.tokens * c.shape.heads)));
+            QVERIFY(same_bits(parts.read(), nothing));
         }
     }
 

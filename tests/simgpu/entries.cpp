@@ -104,7 +104,7 @@ SIM_ONE(cuDeviceGetAttribute, (int* value, int attribute, int index), const Devi
             case 18: *value = d->integrated; break;
             case 75: *value = major; break;
             case 76: *value = minor; break;
-            case 97: *value = 99 << 10; break;
+            case 97: *value = 227 << 10; break;
             case 102: *value = d->vmm; break;
             default: break;
         } return ok;)

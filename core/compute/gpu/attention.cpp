@@ -9,6 +9,7 @@ namespace {
 constexpr int most_group = 16;
 constexpr unsigned threads = 256;
 constexpr std::int32_t section_pages = 2;
+constexpr std::int32_t long_pages = 16;  // from so many on attention_long is quicker
 
 // How a block of attention is launched: threads, and tiles in shared memory to each of its warps.
 struct Block {
@@ -142,14 +143,51 @@ Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
     return queue.kernels.launch(kernel, division.grid, {division.block.threads}, division.block.shared_bytes, queue.stream, with_slots);
 }
 
+namespace {
+
+unsigned long_bytes(int at_once) {
+    constexpr int warps = threads / 32, fours = 32 / 4, tile = fours * (4 * kLongWidth + kLongGap) * 2;
+    const int floats = (at_once + 1) * kLongWidth + 2 * 2 * warps * at_once + warps * fours * (4 * at_once + 4);
+    return static_cast<unsigned>(warps * kLongSlots * tile + floats * 4);
+}
+
+int long_heads(const AttentionArguments& arguments) { return arguments.heads / arguments.pool.kv_heads <= 4 ? 4 : 8; }
+
+// Whether attention_long can do this, and is quicker.
+bool takes_long(Queue queue, const AttentionArguments& arguments) {
+    const KvPool& pool = arguments.pool;
+    const int group = arguments.heads / pool.kv_heads;
+    if (arguments.parts_to_hand == nullptr || arguments.max_chunks < long_pages || has_codes(pool) || !has_matrix_units(queue)) return false;
+    if (pool.head_dim != kLongWidth || pool.head_dim_v != kLongWidth || group < 3 || group > 8) return false;
+    constexpr unsigned own = 1024;  // the kernel's own variables
+    return long_bytes(long_heads(arguments)) + own <= queue.kernels.shared_limit();
+}
+
+Result<> attention_long(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
+    const std::int64_t rows = std::int64_t{arguments.pool.kv_heads} * arguments.tokens, multiprocessors = queue.kernels.device().multiprocessors;
+    StepAttentionArguments both{.heads = heads, .attention = arguments};
+    // A multiprocessor for each block. Those that wait for others leave half of the device to these.
+    both.attention.blocks = static_cast<std::int32_t>(std::clamp<std::int64_t>(multiprocessors / rows, 1, arguments.max_chunks));
+    both.attention.finishers = static_cast<std::int32_t>(std::max<std::int64_t>(multiprocessors / 2 / rows, 1));
+    const int at_once = long_heads(arguments);
+    const gpu::Grid grid{static_cast<unsigned>(arguments.pool.kv_heads), static_cast<unsigned>(both.attention.blocks),
+                         static_cast<unsigned>(arguments.tokens)};
+    return queue.kernels.launch(at_once == 4 ? Kernel::attention_long_128_4 : Kernel::attention_long_128_8, grid, {threads}, long_bytes(at_once),
+                                queue.stream, both);
+}
+
+}  // namespace
+
 Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
     if (arguments.tokens <= 0) return {};
+    HR_CHECK(check("attention_step", arguments.heads, arguments.pool));
     const int width = arguments.pool.head_dim;
     const bool codes = has_codes(arguments.pool);
     if ((width != 64 && width != 128) || arguments.pool.head_dim_v != width || (codes && !has_matrix_units(queue))) {
         HR_CHECK(head_rows(queue, heads));
         return attention_rows(queue, arguments);
     }
+    if (takes_long(queue, arguments)) return attention_long(queue, heads, arguments);
     HR_TRY(const Division division, divide(queue, "attention_step", arguments, true));
     const auto of_width = [&](Kernel of_64, Kernel of_128) { return width == 64 ? of_64 : of_128; };
     const Kernel kernel = codes                   ? of_width(Kernel::attention_step_q8_64, Kernel::attention_step_q8_128)

@@ -133,7 +133,8 @@ Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const St
                                                 .tokens = static_cast<std::int32_t>(step.tokens), .window = static_cast<std::int32_t>(layer.window),
                                                 .scale = model.attention_scale, .pool = kv_pool(i), .places = step.places,
                                                 .max_chunks = static_cast<std::int32_t>(step.chunks), .partials = scratch_.partials,
-                                                .tickets = scratch_.tickets};
+                                                .tickets = scratch_.tickets,
+                                                .parts_to_hand = step.tokens <= scratch_.long_rows ? scratch_.parts_to_hand : nullptr};
     if (captured) {
         // One token of each session, and a step is a graph: the steps before have ended when it begins.
         HR_CHECK(kernels::attention_step(queue(), heads, arguments));

@@ -8,6 +8,7 @@ namespace {
 constexpr std::uint64_t kAlignment = 256;
 constexpr std::int64_t kPartialBytes = 64 << 20;  // decode attention's partial results, before fewer rows are taken at once
 constexpr std::int64_t kMostAttentionRows = 64;
+constexpr std::int64_t kMostLongRows = 1;  // tokens of a step that attention_long is for
 
 std::uint64_t round_up(std::uint64_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -62,6 +63,9 @@ void Scratch::arrays(const Transformer& transformer, const ScratchPlan& plan, Vi
     }
     const std::int64_t rows = std::min(attention_rows_limit(transformer, plan.context), std::max<std::int64_t>(tokens, 1));
     visit(partials, rows * partial_floats(transformer, plan.context));
+    long_rows = model.head_dim == kernels::kLongWidth && model.head_dim_v == kernels::kLongWidth ? std::min(kMostLongRows, rows) : 0;
+    part_count = long_rows * model.heads * chunks(plan.context) * kernels::long_part_floats(static_cast<std::int32_t>(model.head_dim_v));
+    visit(parts_to_hand, part_count);
     ticket_count = std::max(rows * model.heads, tokens);
     visit(tickets, ticket_count);
     visit(logits, plan.logits ? kLogitRows * transformer.vocabulary : 0);
@@ -86,6 +90,9 @@ Result<Scratch> Scratch::create(gpu::Driver& driver, const Transformer& transfor
     });
     HR_CHECK(driver.fill(reinterpret_cast<gpu::DevicePointer>(scratch.tickets), 0,
                          static_cast<std::uint64_t>(scratch.ticket_count) * sizeof(std::int32_t)));
+    if (scratch.part_count > 0) {
+        HR_CHECK(driver.fill(reinterpret_cast<gpu::DevicePointer>(scratch.parts_to_hand), 0xff, static_cast<std::uint64_t>(scratch.part_count) * sizeof(float)));
+    }
     HR_CHECK(driver.synchronize());
     return scratch;
 }

@@ -45,6 +45,9 @@ struct Scratch {
     kernels::Quantized groups_256{};
     kernels::Quantized groups_32{};
     float* partials = nullptr;      // of decode attention
+    // Of decode attention over many pages, of at most long_rows tokens: all bits set.
+    float* parts_to_hand = nullptr;
+    std::int64_t long_rows = 0, part_count = 0;
     std::int32_t* tickets = nullptr;  // zeros
     std::int64_t ticket_count = 0;
     float* logits = nullptr;        // [kLogitRows, vocabulary]
