@@ -151,7 +151,7 @@ Result<> Forward::read(std::span<const std::int32_t> ids, std::span<const Part> 
         HR_CHECK(part.cache.reserve(part.cache.length() + part.tokens));
         transformer_.rope.fill(part.cache.length(), part.tokens, cosine_.data() + part.first * half, sine_.data() + part.first * half);
     }
-    std::ranges::copy(x, x_.begin());
+    if (x.data() != x_.data()) std::ranges::copy(x, x_.begin());  // it may be what the run before left here
     for (std::int64_t t = 0; x.empty() && t < tokens; ++t) {
         cpu::dequantize_row(transformer_.embedding, ids[static_cast<std::size_t>(t)], x_.data() + t * width);
     }

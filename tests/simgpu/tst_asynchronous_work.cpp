@@ -233,6 +233,29 @@ private slots:
             QVERIFY(!m->driver->synchronize());
         }
     }
+    // Unmapping beside work is counted, and fails where the driver wants none; behind it nothing works any more.
+    void unmappingBesideWorkIsSeen_data() {
+        QTest::addColumn<bool>("wants_quiet");
+        QTest::newRow("counted") << false;
+        QTest::newRow("refused") << true;
+    }
+    void unmappingBesideWorkIsSeen() {
+        QFETCH(const bool, wants_quiet);
+        auto description = asynchronous();
+        description["faults"] = {{"unmap_wants_quiet", wants_quiet}};
+        sim_.reset(description);
+        auto m = Machine::start(sim_);
+        REQUIRE(m);
+        REQUIRE(m->arena->map(1));
+        REQUIRE(m->arena->unmap(1));
+        QCOMPARE(sim_.counters().unmaps_beside_work, std::uint64_t{0});
+        REQUIRE(m->arena->map(1));
+        REQUIRE(m->driver->fill(m->arena->address(0), 1, 4));  // not of what goes
+        QCOMPARE(m->arena->unmap(1).has_value(), !wants_quiet);
+        QCOMPARE(sim_.counters().unmaps_beside_work, std::uint64_t{1});
+        QCOMPARE(m->driver->synchronize().has_value(), !wants_quiet);
+    }
+
     void missingFenceBeforeAMoveLosesData() {
         auto m = Machine::start(sim_);
         REQUIRE(m);

@@ -29,8 +29,6 @@ Result<> check_shapes(const Transformer& transformer) {
     return {};
 }
 
-constexpr const char* kNoLayers = "No layer was dealt to this device when the model was loaded";
-
 bool is_elastic(const GpuTarget& target) { return target.verdict && target.verdict->kind == vmm::VerdictKind::on; }
 
 }  // namespace
@@ -107,7 +105,7 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
         Target& target = targets_.emplace_back();
         target.described = options.targets[i];
         target.reason = !verdict ? "the device was not tested" : verdict->reason;
-        target.usage.reason = target.reason.empty() ? kNoLayers : target.reason;
+        target.usage.reason = target.reason;
         target.usage.budget_bytes = budgets[i];
     }
     std::vector<const GpuTarget*> described;
@@ -116,6 +114,10 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
     if (placement_.parts.empty()) {
         return fail(ErrorKind::out_of_memory, "Not one layer of the model fits into the {} of VRAM it may use: it runs on the processor",
                     format_bytes(std::ranges::max(budgets)));
+    }
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+        const bool used = std::ranges::any_of(placement_.parts, [i](const DevicePart& part) { return part.device == i; });
+        if (!used && targets_[i].usage.reason.empty()) targets_[i].usage.reason = "No layer was dealt to this device when the model was loaded";
     }
     pages_ = std::make_unique<PagePool>(placement_.kv_positions / cpu::kPagePositions, 0);
     std::uint64_t before = 0;
