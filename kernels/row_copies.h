@@ -24,13 +24,21 @@ HR_DEVICE void prepare_arrival(Arrival* arrival) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(arrival)) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
+// For memory that a step reads once. It would push everything else out of the second-level cache, the code of the next kernels too: so it is the first to
+// leave it.
+HR_DEVICE std::uint64_t read_once() {
+    std::uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
 // Lane l, below `rows`, says from where row l comes and where it goes. bytes: of a row, a multiple of 16, as are the addresses.
 HR_DEVICE void start_rows(void* to, const void* from, int rows, int bytes, Arrival* arrival) {
     if (lane() == 0) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(arrival)), "r"(rows * bytes) : "memory");
+    const std::uint64_t policy = read_once();
     sync_warp();
     if (lane() < rows) {
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)), "l"(from), "r"(bytes),
-                     "r"(shared_address(arrival))
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+                     "l"(from), "r"(bytes), "r"(shared_address(arrival)), "l"(policy)
                      : "memory");
     }
 }
