@@ -77,10 +77,10 @@ HR_DEVICE void attention_long(const kernels::StepAttentionArguments& both) {
     const AttentionArguments& a = both.attention;
     const int token = block_z();
     const Visible visible(a.places.positions[token], a.window);
-    const int each = (visible.pages() + a.blocks - 1) / a.blocks, first = block_y() * each;
-    if (first >= visible.pages() || a.places.tables[token] < 0) return;
-    const int from = visible.first_page() + first, end = visible.first_page() + visible.pages();
-    attend_long<HB, W>(a, both.heads, token, block_x(), visible, each, from, from + each < end ? from + each : end);
+    const int pages = visible.pages(), blocks = a.blocks < pages ? a.blocks : pages, block = block_y();
+    if (block >= blocks || a.places.tables[token] < 0) return;
+    attend_long<HB, W>(a, both.heads, token, block_x(), visible, blocks, visible.first_page() + first_of_block(block, pages, blocks),
+                       visible.first_page() + first_of_block(block + 1, pages, blocks));
 }
 HR_EARLY_KERNEL(attention_long_128_4, StepAttentionArguments, 256) { attention_long<4, 128>(a); }
 HR_EARLY_KERNEL(attention_long_128_8, StepAttentionArguments, 256) { attention_long<8, 128>(a); }

@@ -140,6 +140,10 @@ struct Strip {
 
 // ---- From block to block ----
 
+// A token's pages are dealt to its blocks as evenly as can be: where the part of a block begins, counted from the first visible page.
+HR_DEVICE int first_of_block(int block, int pages, int blocks) { return block * pages / blocks; }
+HR_DEVICE bool begins_block(int page, int pages, int blocks) { return first_of_block((page * blocks + pages - 1) / pages, pages, blocks) == page; }
+
 // What no part can be: arithmetic makes another of what is no number. A part is handed over by itself: who takes it waits until there is
 // something else, and puts this back.
 inline constexpr std::uint32_t kNotThere = 0xffffffffU;
@@ -217,9 +221,9 @@ struct Taken {
 };
 
 // The number-th of `finishers` blocks combines the sections, ascending, for its share of the outputs of `heads` rows. A warp finishes kTaken
-// elements at a time, a lane with what is handed over of a section. Each block has had `each` pages.
+// elements at a time, a lane with what is handed over of a section.
 template <int W>
-HR_DEVICE void finish(const AttentionArguments& a, const Visible& visible, std::int64_t row, int heads, int each, int number, int finishers) {
+HR_DEVICE void finish(const AttentionArguments& a, const Visible& visible, std::int64_t row, int heads, int blocks, int number, int finishers) {
     struct Factors {
         float o[kTaken], of_old, sum;
     };
@@ -242,7 +246,7 @@ HR_DEVICE void finish(const AttentionArguments& a, const Visible& visible, std::
                 const int section = begin + r * kWarp + lane();
                 const int page = (first_page / kSection + section) * kSection + 1 - first_page;  // the section's second
                 there[r] = section < sections;
-                divided[r] = there[r] && page > 0 && page < pages && page % each == 0;
+                divided[r] = there[r] && page > 0 && page < pages && begins_block(page, pages, blocks);
                 const auto ask = [&](Taken& part, int at) {
                     part.output = parts.output(row + head, at) + element;
                     part.numbers = parts.largest_and_sum(row + head, at, element);
@@ -291,14 +295,14 @@ HR_DEVICE void finish(const AttentionArguments& a, const Visible& visible, std::
 
 // ---- A block ----
 
-// Attention of all query heads of a KV head, at most HB, over the token's pages [from, to); each block has `each`, the last one as many as are
-// left. The heads have still to be made ready. The block with the token's last page makes its K and V, and stores them.
+// Attention of all query heads of a KV head, at most HB, over the token's pages [from, to), which are one of `blocks` parts. The heads have still
+// to be made ready. The block with the token's last page makes its K and V, and stores them.
 template <int HB, int W>
-HR_DEVICE void attend_long(const AttentionArguments& a, const HeadArguments& raw, int token, int kv_head, const Visible& visible, int each,
+HR_DEVICE void attend_long(const AttentionArguments& a, const HeadArguments& raw, int token, int kv_head, const Visible& visible, int blocks,
                            int from, int to) {
     using S = Strip<HB, W>;
     constexpr int kSlots = kernels::kLongSlots;
-    const int heads = a.heads / a.pool.kv_heads, first_page = visible.first_page(), blocks = (visible.pages() + each - 1) / each;
+    const int heads = a.heads / a.pool.kv_heads, first_page = visible.first_page();
     const int row = token * a.heads + kv_head * heads, strip = warp();
     const auto slot = [&](int of_strip, int number) {
         return reinterpret_cast<std::uint16_t*>(dynamic_shared()) + (of_strip * kSlots + number % kSlots) * S::kSlot;
@@ -455,7 +459,7 @@ HR_DEVICE void attend_long(const AttentionArguments& a, const HeadArguments& raw
     }
     sync();
     const int share = order_here - (blocks - finishers);
-    if (share >= 0) finish<W>(a, visible, row, heads, each, share, finishers);
+    if (share >= 0) finish<W>(a, visible, row, heads, blocks, share, finishers);
 }
 
 }  // namespace headroom::device
