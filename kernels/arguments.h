@@ -310,8 +310,8 @@ struct HeadArguments {
 };
 
 // attention_rows_HEADS: each token by itself, in the CPU's order (cpu::attention): a block for each KV head (and part of its query heads, of
-// which it works on HEADS at once), section (512 positions) and token. The last block of a token's heads
-// combines their chunks, ascending; its ticket is 0 before and after.
+// which it works on HEADS at once), section (512 positions) and token. The sections are put together, ascending, by blocks of the token's heads: their ticket is 0
+// and every word of partials 0xffffffff before and after.
 // attention_prefill: many tokens of one session at neighbouring positions. partials is not read. attention_prefill_WIDTH: the
 // same for heads of that width on matrix units, where the device has them: its own order, the tolerance is in docs/arithmetic.md.
 struct AttentionArguments {
@@ -358,12 +358,22 @@ constexpr std::int32_t long_part_floats(std::int32_t width) { return width + wid
 inline constexpr std::int32_t kPrefillRows = 128;
 template <int kWidth>
 inline constexpr std::int32_t kPrefillKeys = kWidth > 128 ? 16 : 64;
+// Halves from row to row there, and bytes of shared memory: two tiles each of K and V; with codes one of each, V's turned, and what another is made of.
+template <int kWidth>
+inline constexpr std::int32_t kPrefillRow = kWidth + 8;
+template <int kWidth>
+inline constexpr std::int32_t kPrefillBytes = 2 * 2 * kPrefillKeys<kWidth> * kPrefillRow<kWidth> * 2;
+template <int kWidth>
+inline constexpr std::int32_t kPrefillCodesBytes =
+    2 * (kPrefillKeys<kWidth> * kPrefillRow<kWidth> + kWidth * (kPrefillKeys<kWidth> + 8)) + 2 * kPrefillKeys<kWidth> * kWidth * 17 / 16;
 
 // Bytes of a warp's tile of K or V in shared memory at most: 2,048 halves and 3 gaps. attention_rows and attention_prefill have `tile_slots` of them for
 // each warp, then the heads that they work on at once and one more, then the scores of a strip for each warp.
 // Their blocks have 256 or kMostAttentionThreads threads.
 inline constexpr std::int32_t kMostAttentionThreads = 512;
 inline constexpr std::int32_t kSlotBytes = 4096 + 4 * 32;
+// Sections that a token can have: what a ticket can count.
+inline constexpr std::int32_t kMostSections = 4095;
 
 // With codes: query heads that a block works on at once; bytes from row to row of codes in shared memory, so that four of them lie in different banks;
 // from row to row of a strip's output (floats); bytes of a warp's memory, on matrix units: keys (or the output in their place), values, scales, and what
@@ -505,6 +515,10 @@ struct AwaitArguments {
     X(attention_step_q8_64, StepAttentionArguments)              \
     X(attention_step_q8_128, StepAttentionArguments)             \
     X(attention_prefill_q8, AttentionArguments)                  \
+    X(attention_prefill_q8_64, AttentionArguments)               \
+    X(attention_prefill_q8_96, AttentionArguments)               \
+    X(attention_prefill_q8_128, AttentionArguments)              \
+    X(attention_prefill_q8_256, AttentionArguments)              \
     X(argmax_rows, ArgmaxArguments)                              \
     X(top_rows, TopArguments)                                    \
     X(hand_over, HandOverArguments)                              \

@@ -102,10 +102,10 @@ HR_KERNEL(attention_prefill, AttentionArguments, kBlock) {
 
 // The same on matrix units.
 #if defined(HR_HALF_TILES)
-HR_KERNEL(attention_prefill_64, AttentionArguments, kBlock) { prefill<64>(a); }
-HR_KERNEL(attention_prefill_96, AttentionArguments, kBlock) { prefill<96>(a); }
-HR_KERNEL(attention_prefill_128, AttentionArguments, kBlock) { prefill<128>(a); }
-HR_KERNEL(attention_prefill_256, AttentionArguments, kBlock) { prefill<256>(a); }
+HR_KERNEL(attention_prefill_64, AttentionArguments, kBlock) { prefill<64, HalvesTiles<64>>(a); }
+HR_KERNEL(attention_prefill_96, AttentionArguments, kBlock) { prefill<96, HalvesTiles<96>>(a); }
+HR_KERNEL(attention_prefill_128, AttentionArguments, kBlock) { prefill<128, HalvesTiles<128>>(a); }
+HR_KERNEL(attention_prefill_256, AttentionArguments, kBlock) { prefill<256, HalvesTiles<256>>(a); }
 #endif
 
 }  // namespace headroom::device

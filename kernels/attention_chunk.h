@@ -6,7 +6,7 @@
 // the scores into weights and adds up the values by itself, its tiles of K and V arriving meanwhile. The block waits for its warps only where the
 // heads have been made ready and where the strips are put together. A block of 16 warps has both pages at once, one of 8 one after the other.
 
-#include "kernels/attention_parts.h"
+#include "kernels/attention_sections.h"
 
 namespace headroom::device {
 
@@ -313,6 +313,7 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
     const int part = thread() / (width_v / 4), element = thread() % (width_v / 4) * 4;
     const int own = part < heads ? part : 0;
     Running<4> section, all;
+    int started = 0;
 #pragma unroll 1
     for (int first_page = from; first_page < to; first_page += at_once) {
         const WarpStrip at(a, token, visible, first_page, at_once, to);
@@ -348,6 +349,7 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
             }
             wait_for_previous();
         }
+        if (!whole && first_page == from) started = start_section(a, row);
         sync();
         float strip_largest = bits_to_float(0xff800000U), strip_sum = 0;
         if (at.begin < at.end) {
@@ -384,7 +386,7 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
         }
         if (first_page + at_once < to) sync();  // everyone is done with the pages before the next ones come
     }
-    finish<W>(a, row, part, heads, element, kManySections ? all : section, visible, from, whole, warps * a.tile_slots * kernels::kSlotBytes);
+    finish<W>(a, row, part, heads, element, kManySections ? all : section, visible, from, whole, started, warps * a.tile_slots * kernels::kSlotBytes);
 }
 
 // The same for any number of heads, HB at a time; of wider values half as many.

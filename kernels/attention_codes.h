@@ -3,7 +3,7 @@
 // Attention of one token where K and V are int8 codes (docs/arithmetic.md): a warp has a strip, as in attention_chunk.h, and works on it with what the
 // device has: CodeTiles with matrix units, PlainCodes without.
 
-#include "kernels/attention_parts.h"
+#include "kernels/attention_sections.h"
 #include "kernels/code_pool.h"
 #include "kernels/code_tiles.h"
 
@@ -278,24 +278,28 @@ private:
         }
     }
 
+    // What the values of block b weigh: p times their scales.
+    HR_DEVICE void weigh(const float (&p)[4][2], int b, float (&weights)[4][2]) const {
+        const int r = lane() / 4;
+        const Halves<8> scales = *reinterpret_cast<const Halves<8>*>(v_scales + b * kStrip + r / 2 * 8);
+        HR_UNROLL
+        for (int j = 0; j < 4; ++j) {
+            const float d = half_to_float(static_cast<std::uint16_t>(scales.x[j] >> (r % 2 * 16)));
+            HR_UNROLL
+            for (int h = 0; h < 2; ++h) weights[j][h] = p[j][h] * d;
+        }
+    }
+
     // Blocks first … first + kTogether - 1 of the values, weighed by p.
     HR_DEVICE void add_values(const float (&p)[4][2], int first, int heads) const {
         const int r = lane() / 4, c = lane() % 4, blocks = width_v / kCodeBlock;
-        float weights[kTogether][4][2], largest[kTogether][2];
+        float largest[kTogether][2];
         HR_UNROLL
         for (int b = 0; b < kTogether; ++b) {
-            const int from = first + b < blocks ? first + b : blocks - 1;
-            const Halves<8> scales = *reinterpret_cast<const Halves<8>*>(v_scales + from * kStrip + r / 2 * 8);
-            largest[b][0] = largest[b][1] = 0;
+            float weights[4][2];
+            weigh(p, first + b < blocks ? first + b : blocks - 1, weights);
             HR_UNROLL
-            for (int j = 0; j < 4; ++j) {
-                const float d = half_to_float(static_cast<std::uint16_t>(scales.x[j] >> (r % 2 * 16)));
-                HR_UNROLL
-                for (int h = 0; h < 2; ++h) {
-                    weights[b][j][h] = p[j][h] * d;
-                    largest[b][h] = max_of(largest[b][h], weights[b][j][h]);
-                }
-            }
+            for (int h = 0; h < 2; ++h) largest[b][h] = max_of(max_of(weights[0][h], weights[1][h]), max_of(weights[2][h], weights[3][h]));
         }
         {
             // Each lane keeps one of the eight maxima: block r / 2, head r % 2.
@@ -319,15 +323,16 @@ private:
         }
         float* output = reinterpret_cast<float*>(k) + 2 * c * kernels::output_row(width_v) + r;
         const bool stores = W > 0 || 2 * c < heads;
-        HR_UNROLL
-        for (int b = 0; b < kTogether; ++b) {
-            if (first + b >= blocks) break;
+#pragma unroll 1
+        for (int b = 0; b < kTogether && first + b < blocks; ++b) {
+            float weights[4][2];
+            weigh(p, first + b, weights);
             const Floats<4> both = *reinterpret_cast<const Floats<4>*>(factors + c * 8 + b * 2);  // of two heads
             std::uint32_t turned[4];
             HR_UNROLL
             for (int j = 0; j < 4; ++j) {
                 // The integer is in the last bits of the sum.
-                const std::uint32_t low = float_to_bits(weights[b][j][0] * both.x[0] + kIntegerFloat), high = float_to_bits(weights[b][j][1] * both.x[2] + kIntegerFloat);
+                const std::uint32_t low = float_to_bits(weights[j][0] * both.x[0] + kIntegerFloat), high = float_to_bits(weights[j][1] * both.x[2] + kIntegerFloat);
                 turned[j] = turn_tile(pick_bytes(low, high, 0x5410));
             }
             // 256 times the first parts and the second ones.
@@ -381,6 +386,7 @@ HR_DEVICE void attend_codes(const AttentionArguments& a, int token, int kv_head,
     const int part = thread() / (width_v / 4), element = thread() % (width_v / 4) * 4;
     const int own = part < heads ? part : 0;
     Running<4> section, all;
+    int started = 0;
 #pragma unroll 1
     for (int first_page = from; first_page < to; first_page += at_once) {
         const WarpStrip at(a, token, visible, first_page, at_once, to);
@@ -405,17 +411,19 @@ HR_DEVICE void attend_codes(const AttentionArguments& a, int token, int kv_head,
                     queries.put(task, x, width);
                     continue;
                 }
+                const PageCodes pool = is_k ? key_codes<W>(a.pool, at.own_page, kv_head) : value_codes<W>(a.pool, at.own_page, kv_head);
+                const bool stores = stores_own(a, head);
                 quantize_kept(x, is_k ? width : width_v, [&](int i, std::uint32_t codes, std::uint16_t scale) {
                     *reinterpret_cast<std::uint32_t*>((is_k ? fresh.k : fresh.v) + i) = codes;
                     if (i % kCodeBlock == 0) (is_k ? fresh.k_scales : fresh.v_scales)[i / kCodeBlock] = scale;
+                    if (!stores) return;
+                    if (is_k) pool.put_key(width, at.own_row, i, codes, scale);
+                    else pool.put_value(width_v, at.own_row, i, codes, scale);
                 });
-                if (stores_own(a, head)) {
-                    if (is_k) store_key<W>(a.pool, at.own_page, kv_head, at.own_row, x);
-                    else store_value<W>(a.pool, at.own_page, kv_head, at.own_row, x);
-                }
             }
             wait_for_previous();
         }
+        if (!whole && first_page == from) started = start_section(a, row);
         sync();
         const StripSums sums{strips_largest + warp() * kCodeHeads, strips_sum + warp() * kCodeHeads};
         if (at.begin < at.end) {
@@ -432,7 +440,7 @@ HR_DEVICE void attend_codes(const AttentionArguments& a, int token, int kv_head,
         }
         if (first_page + at_once < to) sync();  // everyone is done with the pages before the next ones come
     }
-    finish<W>(a, row, part, heads, element, kManySections ? all : section, visible, from, whole, warps * strip_bytes);
+    finish<W>(a, row, part, heads, element, kManySections ? all : section, visible, from, whole, started, warps * strip_bytes);
 }
 
 // The same for any number of heads.

@@ -74,76 +74,6 @@ struct Running {
     }
 };
 
-// Combines the sections of `heads` neighbouring rows, ascending, as Running does, and writes their outputs. The whole block comes here; shared
-// memory is free again: tiles_bytes of it, behind which there is room for the sections' factors. Few blocks do, and come to it cold: it is a few short loops.
-template <int W>
-HR_DEVICE void combine_sections(const AttentionArguments& a, std::int64_t row, int heads, int sections, int tiles_bytes) {
-    struct Factors {
-        float of_old, of_new, sum;
-    };
-    const Partials partials(a);
-    const int width = width_or<W>(partials.width), of_section = heads * width;
-    // Sections at once: their outputs lie where the tiles were, [at_once, heads, width], and their factors behind.
-    const int room = tiles_bytes / (of_section * 4), at_once = room < kWarp ? room : kWarp;
-    float* outputs = reinterpret_cast<float*>(dynamic_shared());
-    auto* factors = reinterpret_cast<Factors*>(dynamic_shared() + tiles_bytes);  // [heads, kWarp]
-    constexpr int kMine = 2;  // pairs of elements of a thread, at most
-    float out[kMine][2], sum[kMine];
-    HR_UNROLL
-    for (int k = 0; k < kMine; ++k) {
-        out[k][0] = out[k][1] = -0.0F;  // the first factor is 0, and 0 * -0 + x is x for every x
-        sum[k] = 0;
-    }
-    float largest = bits_to_float(0xff800000U);  // of the warp's head, over the sections so far
-#pragma unroll 1
-    for (int first = 0; first < sections; first += at_once) {
-        const int count = sections - first < at_once ? sections - first : at_once;
-#pragma unroll 1
-        for (int i = thread() * 4; i < count * of_section; i += threads() * 4) {
-            const int element = i % width, head = i / width % heads, section = i / of_section;
-            start_copy(outputs + i, partials.output(row + head, first + section) + element, true);
-        }
-        close_copies();
-        if (warp() < heads) {
-            const bool there = lane() < count;
-            const float* mine = partials.largest_and_sum(row + warp(), there ? first + lane() : first);
-            const float m = mine[0], l = mine[1];
-            // The largest before and with each section: a maximum is exact in any order.
-            float with = max_of(largest, there ? m : largest);
-#pragma unroll 1
-            for (int d = 1; d < kWarp; d *= 2) with = max_of(with, shuffle(with, lane() >= d ? lane() - d : lane()));
-            const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
-            const float without = lane() > 0 ? earlier : largest;
-            const float of_new = exp_value(m - with);
-            factors[warp() * kWarp + lane()] = {exp_value(without - with), of_new, l * of_new};
-            largest = shuffle(with, kWarp - 1);
-        }
-        wait_for_copies<0>();
-        sync();
-        HR_UNROLL
-        for (int k = 0; k < kMine; ++k) {
-            const int pair = thread() + k * threads();
-            if (2 * pair >= of_section) break;
-            const Factors* own = factors + 2 * pair / width * kWarp;
-#pragma unroll 4
-            for (int i = 0; i < count; ++i) {
-                const Factors f = own[i];
-                const Floats<2> o = *reinterpret_cast<const Floats<2>*>(outputs + i * of_section + 2 * pair);
-                HR_UNROLL
-                for (int d = 0; d < 2; ++d) out[k][d] = fma(out[k][d], f.of_old, o.x[d] * f.of_new);
-                sum[k] = fma(sum[k], f.of_old, f.sum);
-            }
-        }
-        if (first + at_once < sections) sync();  // everyone is done with these
-    }
-    HR_UNROLL
-    for (int k = 0; k < kMine; ++k) {
-        const int pair = thread() + k * threads();
-        if (2 * pair >= of_section) break;
-        *reinterpret_cast<Floats<2>*>(a.out + row * width + 2 * pair) = {{out[k][0] / sum[k], out[k][1] / sum[k]}};
-    }
-}
-
 // What the warps of a block leave of their strips, strip s of a page in warp s: for the thread's own head and elements. HB: heads from strip to strip.
 template <int HB>
 struct StripsLeft {
@@ -189,38 +119,5 @@ HR_DEVICE void add_pages(const StripsLeft<HB>& left, const Visible& visible, int
         }
     }
 }
-// What comes of the pages from … of `heads` neighbouring rows, the first of which is `row`: the thread has four elements from `element` on of row + part. whole: it is
-// the output; else a section's part of it, and the block that is the last of these rows to come here finishes them. tiles_bytes: as combine_sections.
-template <int W>
-HR_DEVICE void finish(const AttentionArguments& a, int row, int part, int heads, int element, const Running<4>& total, const Visible& visible, int from,
-                      bool whole, int tiles_bytes) {
-    const Partials partials(a);
-    const int width = width_or<W>(partials.width);
-    const int number = from / kSection - visible.first_page() / kSection;  // of the section
-    if (part < heads) {
-        float* to_row = whole ? a.out + static_cast<std::int64_t>(row + part) * width : partials.output(row + part, number);
-        const float divisor = whole ? total.sum : 1.0F;
-        Floats<4> out;
-        HR_UNROLL
-        for (int d = 0; d < 4; ++d) out.x[d] = total.out[d] / divisor;
-        *reinterpret_cast<Floats<4>*>(to_row + element) = out;
-        if (!whole && element == 0) {
-            partials.largest_and_sum(row + part, number)[0] = total.largest;
-            partials.largest_and_sum(row + part, number)[1] = total.sum;
-        }
-    }
-    if (whole) return;
-    __shared__ int last;
-    const int sections = visible.sections();
-    sync();
-    if (thread() == 0) {
-        fence();  // for the whole block: the barrier comes before
-        last = atomic_add(a.tickets + row, 1) == sections - 1 ? 1 : 0;
-    }
-    sync();
-    if (last == 0) return;
-    fence();
-    combine_sections<W>(a, row, heads, sections, tiles_bytes);
-    if (thread() == 0) a.tickets[row] = 0;
-}
+
 }  // namespace headroom::device

@@ -1,6 +1,7 @@
 // Attention where keys and values are kept as int8 codes, and how they come there.
 
 #include "kernels/attention_codes.h"
+#include "kernels/attention_tiles.h"
 
 namespace headroom::device {
 
@@ -18,12 +19,19 @@ HR_EARLY_KERNEL(head_rows_q8, HeadArguments, 256) {
     wait_for_previous();
     if (head >= a.heads + 2 * pool.kv_heads) return;
     const std::int64_t kv_row = static_cast<std::int64_t>(token) * pool.kv_heads + kv_head;
-    if (!is_q && !is_k) return store_value<0>(pool, page, kv_head, slot, a.v + kv_row * pool.head_dim_v);
+    if (!is_q && !is_k) {
+        const PageCodes v = value_codes<0>(pool, page, kv_head);
+        return quantize_kept(a.v + kv_row * pool.head_dim_v, pool.head_dim_v,
+                             [&](int i, std::uint32_t codes, std::uint16_t scale) { v.put_value(pool.head_dim_v, slot, i, codes, scale); });
+    }
     const int width = pool.head_dim;
     float* q = a.q + (static_cast<std::int64_t>(token) * a.heads + head) * width;
     float* to = made[warp()][0].x;
     make_head<0>(a, factors, is_q ? q : a.k + kv_row * width, to);
-    if (is_k) return store_key<0>(pool, page, kv_head, slot, to);
+    if (is_k) {
+        const PageCodes k = key_codes<0>(pool, page, kv_head);
+        return quantize_kept(to, width, [&](int i, std::uint32_t codes, std::uint16_t scale) { k.put_key(width, slot, i, codes, scale); });
+    }
     for (int i = lane(); i < width; i += kWarp) q[i] = to[i];
 }
 
@@ -61,5 +69,13 @@ HR_KERNEL(attention_prefill_q8, AttentionArguments, kBlock) {
         sync();
     }
 }
+
+// The same on matrix units for halves.
+#if defined(HR_HALF_TILES)
+HR_KERNEL(attention_prefill_q8_64, AttentionArguments, kBlock) { prefill<64, CodesTiles<64>>(a); }
+HR_KERNEL(attention_prefill_q8_96, AttentionArguments, kBlock) { prefill<96, CodesTiles<96>>(a); }
+HR_KERNEL(attention_prefill_q8_128, AttentionArguments, kBlock) { prefill<128, CodesTiles<128>>(a); }
+HR_KERNEL(attention_prefill_q8_256, AttentionArguments, kBlock) { prefill<256, CodesTiles<256>>(a); }
+#endif
 
 }  // namespace headroom::device

@@ -19,6 +19,16 @@ struct PageCodes {
         codes = begin + kv_head * kPage * width;
         scales = reinterpret_cast<std::uint16_t*>(begin + pool.kv_heads * kPage * width) + kv_head * kPage * (width / kCodeBlock);
     }
+    // Elements i … i + 3 of position `row`, a key's or a value's; the scale with the first of a block.
+    HR_DEVICE void put_key(int width, int row, int i, std::uint32_t four, std::uint16_t scale) const {
+        *reinterpret_cast<std::uint32_t*>(codes + row * width + i) = four;
+        if (i % kCodeBlock == 0) scales[(row * width + i) / kCodeBlock] = scale;
+    }
+    HR_DEVICE void put_value(int width, int row, int i, std::uint32_t four, std::uint16_t scale) const {
+        const int first = row / 32 * width + i, position = row % 32;
+        for (int e = 0; e < 4; ++e) codes[(first + e) * 32 + position] = static_cast<std::uint8_t>(four >> (8 * e));
+        if (i % kCodeBlock == 0) scales[first + position] = scale;
+    }
 };
 template <int W>
 HR_DEVICE PageCodes key_codes(const KvPool& pool, int page, int kv_head) {
@@ -61,27 +71,6 @@ HR_DEVICE void quantize_kept(const float* x, int width, Keep keep) {
         const float d = half_to_float(scale);
         if (i < width) keep(i, codes_of(four, d > 0 ? 1.0F / d : 0.0F), scale);
     }
-}
-
-// Puts a head's K and V where position `row` of a page has them. The whole warp comes here.
-template <int W>
-HR_DEVICE void store_key(const KvPool& pool, int page, int kv_head, int row, const float* x) {
-    const int width = width_or<W>(pool.head_dim);
-    const PageCodes to = key_codes<W>(pool, page, kv_head);
-    quantize_kept(x, width, [&](int i, std::uint32_t codes, std::uint16_t scale) {
-        *reinterpret_cast<std::uint32_t*>(to.codes + row * width + i) = codes;
-        if (i % kCodeBlock == 0) to.scales[(row * width + i) / kCodeBlock] = scale;
-    });
-}
-template <int W>
-HR_DEVICE void store_value(const KvPool& pool, int page, int kv_head, int row, const float* x) {
-    const int width = width_or<W>(pool.head_dim_v);
-    const PageCodes to = value_codes<W>(pool, page, kv_head);
-    const int strip = row / 32, position = row % 32;
-    quantize_kept(x, width, [&](int i, std::uint32_t codes, std::uint16_t scale) {
-        for (int e = 0; e < 4; ++e) to.codes[(strip * width + i + e) * 32 + position] = static_cast<std::uint8_t>(codes >> (8 * e));
-        if (i % kCodeBlock == 0) to.scales[(strip * width + i) + position] = scale;
-    });
 }
 
 }  // namespace headroom::device

@@ -41,6 +41,15 @@ HR_DEVICE std::uint32_t pack_halves(float low, float high) {
     return packed;
 }
 
+// Codes number 2 pair and the next of four, each times one of two halves, rounded to halves.
+HR_DEVICE std::uint32_t codes_to_halves(std::uint32_t codes, int pair, std::uint32_t scales) {
+    // With 0x64 before it a byte is a half, 1,024 more than its value.
+    const std::uint32_t raised = __byte_perm(codes ^ 0x80808080U, 0x64646464U, pair == 0 ? 0x4140 : 0x4342);
+    std::uint32_t product;
+    asm("{ .reg .b32 code; sub.rn.f16x2 code, %1, %2; mul.rn.f16x2 %0, code, %3; }" : "=r"(product) : "r"(raised), "r"(0x64806480U), "r"(scales));
+    return product;
+}
+
 // 2^x, about: not part of the arithmetic that is the same everywhere.
 HR_DEVICE float fast_exp2(float x) {
     float y;

@@ -125,6 +125,9 @@ HR_DEVICE int dot4(int a, int b, int c) {
 }
 // Atomics and fences of the whole device.
 HR_DEVICE int atomic_add(std::int32_t* at, int value) { return __hip_atomic_fetch_add(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
+// Words that other blocks write while this one runs, without any order among them.
+HR_DEVICE std::uint32_t load_word(const std::uint32_t* at) { return __hip_atomic_load(at, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
+HR_DEVICE void store_word(std::uint32_t* at, std::uint32_t value) { __hip_atomic_store(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
 HR_DEVICE void fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 HR_DEVICE void fence_system() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 
@@ -161,6 +164,12 @@ HR_DEVICE float bits_to_float(std::uint32_t bits) { return __uint_as_float(bits)
 HR_DEVICE std::uint32_t float_to_bits(float value) { return __float_as_uint(value); }
 HR_DEVICE int dot4(int a, int b, int c) { return __dp4a(a, b, c); }
 HR_DEVICE int atomic_add(std::int32_t* at, int value) { return atomicAdd(at, value); }
+HR_DEVICE std::uint32_t load_word(const std::uint32_t* at) {
+    std::uint32_t value;
+    asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+HR_DEVICE void store_word(std::uint32_t* at, std::uint32_t value) { asm volatile("st.relaxed.gpu.global.b32 [%0], %1;" ::"l"(at), "r"(value) : "memory"); }
 HR_DEVICE void fence() { __threadfence(); }
 HR_DEVICE void fence_system() { __threadfence_system(); }
 

@@ -51,10 +51,14 @@ public:
     float* floats(std::size_t count) { return static_cast<float*>(filled(floats_.data(), floats_.size() * 4, count * 4)); }
     std::uint16_t* halves(std::size_t count) { return static_cast<std::uint16_t*>(filled(halves_.data(), halves_.size() * 2, count * 2)); }
     template <class T>
-    T* zeros(std::size_t count) {
+    T* bytes(std::size_t count, std::uint8_t value) {
         const auto at = must(driver_->allocate(count * sizeof(T)));
-        must(driver_->fill(at, 0, count * sizeof(T)));
+        must(driver_->fill(at, value, count * sizeof(T)));
         return reinterpret_cast<T*>(at);
+    }
+    template <class T>
+    T* zeros(std::size_t count) {
+        return bytes<T>(count, 0);
     }
     std::int32_t* integers(const std::vector<std::int32_t>& values) {
         const auto at = must(driver_->allocate(values.size() * 4));
@@ -150,7 +154,7 @@ void decode(Bench& bench, const Shape& shape, int positions, int sessions) {
     a.scale = 0.088F;
     a.places = places;
     a.max_chunks = static_cast<std::int32_t>(pages);
-    a.partials = bench.zeros<float>(static_cast<std::size_t>(sessions * shape.heads * pages * (shape.width + 2)));
+    a.partials = bench.bytes<float>(static_cast<std::size_t>(sessions * shape.heads * pages * (shape.width + 2)), 0xff);
     bench.measure(name, 4.0 * sessions * positions * shape.kv_heads * shape.width, 0, [&](int layer) {
         a.pool = layer_of(pool, layer);
         return kernels::attention_rows(bench.queue(), a);

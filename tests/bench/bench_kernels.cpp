@@ -311,7 +311,7 @@ struct Attention {
         a.tokens = tokens;
         a.scale = 0.088F;
         a.max_chunks = chunks;
-        a.partials = bench.space<float>(count * static_cast<std::uint64_t>(heads * chunks) * (dim + 2));
+        a.partials = reinterpret_cast<float*>(bench.array(std::vector<std::uint32_t>(count * static_cast<std::uint64_t>(heads * chunks) * (dim + 2), 0xffffffffU)));
         a.parts_to_hand = reinterpret_cast<float*>(bench.array(std::vector<std::uint32_t>(count * static_cast<std::uint64_t>(heads * chunks * long_part_floats(dim)), 0xffffffffU)));
         a.tickets = bench.array(std::vector<std::int32_t>(count * static_cast<std::uint64_t>(heads)));
     }

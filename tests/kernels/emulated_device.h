@@ -114,6 +114,8 @@ inline int atomic_add(std::int32_t* at, int value) {
     *at = before + value;
     return before;
 }
+inline std::uint32_t load_word(const std::uint32_t* at) { return *at; }
+inline void store_word(std::uint32_t* at, std::uint32_t value) { *at = value; }
 inline void fence() {}
 inline void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
@@ -149,6 +151,12 @@ inline void multiply_add(const std::uint32_t (&a)[4], std::uint32_t b0, std::uin
     }
 }
 inline std::uint32_t pack_halves(float low, float high) { return float_to_half(low) | static_cast<std::uint32_t>(float_to_half(high)) << 16; }
+inline std::uint32_t codes_to_halves(std::uint32_t codes, int pair, std::uint32_t scales) {
+    const auto product = [&](int i) {
+        return static_cast<float>(static_cast<std::int8_t>(codes >> (16 * pair + 8 * i))) * half_to_float(static_cast<std::uint16_t>(scales >> (16 * i)));
+    };
+    return pack_halves(product(0), product(1));
+}
 float fast_exp2(float x);
 
 }  // namespace headroom::device

@@ -17,6 +17,7 @@
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/compute/gpu/ops.h"
@@ -35,10 +36,14 @@ public:
 
     // On the processor, by either way: tests keep their sizes small there.
     [[nodiscard]] bool emulated() const noexcept { return !!simulator_; }
+    // On the simulated card's own kernels, which all keep the exact order.
+    [[nodiscard]] bool simulated() const noexcept { return simulator_ && !emulated_; }
     [[nodiscard]] kernels::Queue queue() { return {*kernels_, stream_}; }
     [[nodiscard]] gpu::Driver& driver() noexcept { return *driver_; }
-    // Launches as on a card without matrix units; what queue() is where this build has no code for one.
-    [[nodiscard]] kernels::Queue queue_without_matrix_units() { return {without_matrix_units_ ? *without_matrix_units_ : *kernels_, stream_}; }
+    // Launches as on a card without matrix units; nothing where this build has no code for one.
+    [[nodiscard]] std::optional<kernels::Queue> queue_without_matrix_units() {
+        return without_matrix_units_ ? std::optional(kernels::Queue{*without_matrix_units_, stream_}) : std::nullopt;
+    }
     // Waits for everything enqueued; ends the program with the driver's sentence where that failed.
     void wait();
 

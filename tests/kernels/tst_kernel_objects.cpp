@@ -24,6 +24,8 @@ constexpr Limit usual = {"", "", 0, "registers are what a thread has"};
 constexpr Limit limits[] = {
     {"headroom_product_rows", "gfx", 96, "small arrays with a variable index"},
     {"headroom_product_row_", "sm_120", 16, "blocks of 1,024 threads leave 64 registers, which are a few too few there for Q6_K"},
+    {"headroom_attention_prefill_q8_256", "sm_8", 64, "heads of 256 leave no register free there"},
+    {"headroom_attention_rows_q8_tiles", "sm_120", 16, "as many threads as leave 128 registers, which are a few too few there"},
     {"headroom_attention_", "sm_8", 32, "as many threads as leave 128 registers, which are a few too few there"},
     {"headroom_product_few", "sm_80", 16, "blocks of 512 threads leave 128 registers, which are one too few there"},
     {"headroom_product_tiles_", "sm_", 64, "two blocks to a multiprocessor leave 128 registers, which are a few too few on some architectures"},

@@ -105,6 +105,7 @@ Result<Division> divide(Queue queue, const char* kernel, const AttentionArgument
     const int group = arguments.heads / arguments.pool.kv_heads;
     // A window may begin in the middle of a section.
     const std::int32_t sections = arguments.window > 0 ? pages / section_pages + 1 : (pages + section_pages - 1) / section_pages;
+    if (sections > kMostSections) return fail(ErrorKind::invalid_argument, "{}: {} pages; at most {} are taken", kernel, pages, kMostSections * section_pages);
     // A block has all query heads of its KV head, so that K and V are read once; where that leaves most of the device idle, fewer. With codes eight take
     // as long as one.
     const bool codes = has_codes(arguments.pool);
@@ -207,22 +208,23 @@ Result<> attention_prefill(Queue queue, const AttentionArguments& arguments) {
     const int tokens = kPrefillRows / group;  // of a block
     const gpu::Grid grid{static_cast<unsigned>((arguments.tokens + tokens - 1) / tokens), static_cast<unsigned>(arguments.pool.kv_heads)};
     const int width = arguments.pool.head_dim;
-    if (has_codes(arguments.pool)) {
-        const std::int32_t bytes = code_block_bytes(threads / 32, plain_strip_bytes(arguments.pool.head_dim_v), width, arguments.pool.head_dim_v, false);
-        return queue.kernels.launch(Kernel::attention_prefill_q8, grid, {threads}, static_cast<unsigned>(bytes), queue.stream, arguments);
-    }
+    const bool codes = has_codes(arguments.pool);
     if (has_matrix_units(queue) && width == arguments.pool.head_dim_v) {
-        const auto on_tiles = [&](Kernel kernel, int keys) {
-            const int bytes = 2 * 2 * keys * (width + 8) * 2;  // two tiles each of K and V, halves, rows 16 bytes apart
-            return queue.kernels.launch(kernel, grid, {threads}, static_cast<unsigned>(bytes), queue.stream, arguments);
+        const auto on_tiles = [&](Kernel of_halves, int halves_bytes, Kernel of_codes, int codes_bytes) {
+            return queue.kernels.launch(codes ? of_codes : of_halves, grid, {threads}, static_cast<unsigned>(codes ? codes_bytes : halves_bytes), queue.stream,
+                                        arguments);
         };
         switch (width) {
-            case 64: return on_tiles(Kernel::attention_prefill_64, kPrefillKeys<64>);
-            case 96: return on_tiles(Kernel::attention_prefill_96, kPrefillKeys<96>);
-            case 128: return on_tiles(Kernel::attention_prefill_128, kPrefillKeys<128>);
-            case 256: return on_tiles(Kernel::attention_prefill_256, kPrefillKeys<256>);
+            case 64: return on_tiles(Kernel::attention_prefill_64, kPrefillBytes<64>, Kernel::attention_prefill_q8_64, kPrefillCodesBytes<64>);
+            case 96: return on_tiles(Kernel::attention_prefill_96, kPrefillBytes<96>, Kernel::attention_prefill_q8_96, kPrefillCodesBytes<96>);
+            case 128: return on_tiles(Kernel::attention_prefill_128, kPrefillBytes<128>, Kernel::attention_prefill_q8_128, kPrefillCodesBytes<128>);
+            case 256: return on_tiles(Kernel::attention_prefill_256, kPrefillBytes<256>, Kernel::attention_prefill_q8_256, kPrefillCodesBytes<256>);
             default: break;
         }
+    }
+    if (codes) {
+        const std::int32_t bytes = code_block_bytes(threads / 32, plain_strip_bytes(arguments.pool.head_dim_v), width, arguments.pool.head_dim_v, false);
+        return queue.kernels.launch(Kernel::attention_prefill_q8, grid, {threads}, static_cast<unsigned>(bytes), queue.stream, arguments);
     }
     const Block block = block_for(queue.kernels.shared_limit(), 4, width, false, false);
     AttentionArguments with_slots = arguments;

@@ -62,7 +62,8 @@ void Scratch::arrays(const Transformer& transformer, const ScratchPlan& plan, Vi
         visit(form->sums, groups / 16 + tokens);
     }
     const std::int64_t rows = std::min(attention_rows_limit(transformer, plan.context), std::max<std::int64_t>(tokens, 1));
-    visit(partials, rows * partial_floats(transformer, plan.context));
+    partial_count = rows * partial_floats(transformer, plan.context);
+    visit(partials, partial_count);
     long_rows = model.head_dim == kernels::kLongWidth && model.head_dim_v == kernels::kLongWidth ? std::min(kMostLongRows, rows) : 0;
     part_count = long_rows * model.heads * chunks(plan.context) * kernels::long_part_floats(static_cast<std::int32_t>(model.head_dim_v));
     visit(parts_to_hand, part_count);
@@ -90,6 +91,7 @@ Result<Scratch> Scratch::create(gpu::Driver& driver, const Transformer& transfor
     });
     HR_CHECK(driver.fill(reinterpret_cast<gpu::DevicePointer>(scratch.tickets), 0,
                          static_cast<std::uint64_t>(scratch.ticket_count) * sizeof(std::int32_t)));
+    HR_CHECK(driver.fill(reinterpret_cast<gpu::DevicePointer>(scratch.partials), 0xff, static_cast<std::uint64_t>(scratch.partial_count) * sizeof(float)));
     if (scratch.part_count > 0) {
         HR_CHECK(driver.fill(reinterpret_cast<gpu::DevicePointer>(scratch.parts_to_hand), 0xff, static_cast<std::uint64_t>(scratch.part_count) * sizeof(float)));
     }

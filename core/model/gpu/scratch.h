@@ -44,7 +44,8 @@ struct Scratch {
     // The quantized forms of the rows that the next products read; a row is at most the widest input of any product.
     kernels::Quantized groups_256{};
     kernels::Quantized groups_32{};
-    float* partials = nullptr;      // of decode attention
+    float* partials = nullptr;      // of decode attention: words of ones before and after it
+    std::int64_t partial_count = 0;
     // Of decode attention over many pages, of at most long_rows tokens: all bits set.
     float* parts_to_hand = nullptr;
     std::int64_t long_rows = 0, part_count = 0;
