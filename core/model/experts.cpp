@@ -1,6 +1,6 @@
 #include "core/model/experts.h"
 
-#include <numeric>
+#include <algorithm>
 #include <utility>
 
 #include "core/model/grow.h"
@@ -11,41 +11,31 @@ unsigned Experts::forms(const MixtureFeedForward& block) noexcept {
 }
 
 void Experts::compute(const MixtureFeedForward& block, const cpu::Activations& x, const std::int32_t* chosen,
-                      std::span<const std::uint8_t> elsewhere) {
+                      std::span<const std::uint8_t> elsewhere, float* into) {
     const std::int64_t width = block.gate.cols;
-    const std::int64_t hidden = block.gate.rows;
     const std::int64_t choices = x.tokens() * block.used;
-    grow(gate_, choices * hidden);
-    grow(up_, choices * hidden);
     grow(outputs_, choices * width);
     grow(group_tokens_, choices);
+    grow(group_choices_, choices);
     output_rows_.resize(static_cast<std::size_t>(choices));
-    if (const std::size_t before = row_numbers_.size(); before < static_cast<std::size_t>(choices)) {
-        row_numbers_.resize(static_cast<std::size_t>(choices));
-        std::iota(row_numbers_.begin(), row_numbers_.end(), 0);
-    }
     group(block, choices, chosen, elsewhere);
-    if (groups_.empty()) return;
-
-    const auto of_group = [](const std::vector<std::int32_t>& numbers, const Group& group) {
-        return std::span(numbers).subspan(static_cast<std::size_t>(group.first), static_cast<std::size_t>(group.count));
-    };
-    products_.clear();
+    wanted_.clear();
     for (const Group& group : groups_) {
-        products_.push_back({cpu::slice(block.gate, group.expert), of_group(group_tokens_, group), gate_.data() + group.first * hidden, hidden});
-        products_.push_back({cpu::slice(block.up, group.expert), of_group(group_tokens_, group), up_.data() + group.first * hidden, hidden});
+        // An expert's rows lie behind one another: only a single one may be written where it is wanted.
+        const bool direct = into != nullptr && group.count == 1;
+        float* y = direct ? into + group_choices_[static_cast<std::size_t>(group.first)] * width : outputs_.data() + group.first * width;
+        wanted_.push_back({.gate = cpu::slice(block.gate, group.expert), .up = cpu::slice(block.up, group.expert),
+                           .down = cpu::slice(block.down, group.expert),
+                           .tokens = std::span(group_tokens_).subspan(static_cast<std::size_t>(group.first), static_cast<std::size_t>(group.count)),
+                           .y = y, .y_stride = width});
     }
-    cpu::matmul_experts(pool_, products_, x);
-    const std::int64_t rows = groups_.back().first + groups_.back().count;
-    cpu::swiglu(pool_, gate_.data(), up_.data(), rows, hidden, hidden, gate_.data());
-
-    activations_.assign(gate_.data(), rows, hidden, hidden);
-    activations_.require(pool_, cpu::form_for(block.down.type));
-    products_.clear();
+    mixture_.compute(pool_, wanted_, x);
     for (const Group& group : groups_) {
-        products_.push_back({cpu::slice(block.down, group.expert), of_group(row_numbers_, group), outputs_.data() + group.first * width, width});
+        if (into == nullptr || group.count == 1) continue;
+        for (std::int64_t row = group.first; row < group.first + group.count; ++row) {
+            std::copy_n(outputs_.data() + row * width, width, into + group_choices_[static_cast<std::size_t>(row)] * width);
+        }
     }
-    cpu::matmul_experts(pool_, products_, activations_);
 }
 
 // Sorts the choices by expert (a counting sort: within an expert the tokens ascend).
@@ -68,6 +58,7 @@ void Experts::group(const MixtureFeedForward& block, std::int64_t choices, const
         if (!here(chosen[i])) continue;
         const std::int64_t row = expert_rows_[static_cast<std::size_t>(chosen[i])]++;
         group_tokens_[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(i / block.used);
+        group_choices_[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(i);
         output = outputs_.data() + row * block.gate.cols;
     }
 }

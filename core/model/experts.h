@@ -8,7 +8,7 @@
 
 #include "core/base/thread_pool.h"
 #include "core/compute/cpu/activations.h"
-#include "core/compute/cpu/ops.h"
+#include "core/compute/cpu/mixture.h"
 #include "core/model/transformer.h"
 
 namespace headroom::model {
@@ -22,21 +22,20 @@ public:
     [[nodiscard]] static unsigned forms(const MixtureFeedForward& block) noexcept;
 
     // down(silu(gate(x)) * up(x)) of every choice. x: [tokens, embedding], with its forms made. chosen: [tokens, used]. elsewhere:
-    // [experts], or empty: choices of experts with a 1 there are left out. Allocates.
-    void compute(const MixtureFeedForward& block, const cpu::Activations& x, const std::int32_t* chosen, std::span<const std::uint8_t> elsewhere = {});
+    // [experts], or empty: choices of experts with a 1 there are left out. into: [tokens * used, embedding], or null: where the outputs are
+    // wanted; rows of choices that are left out are not written. Allocates.
+    void compute(const MixtureFeedForward& block, const cpu::Activations& x, const std::int32_t* chosen, std::span<const std::uint8_t> elsewhere = {},
+                 float* into = nullptr);
 
-    // Of the last compute(): where the output ([embedding]) of each choice (token * used + rank) is; null for those left out.
+    // Of the last compute() without `into`: where the output ([embedding]) of each choice (token * used + rank) is; null for those left out.
     [[nodiscard]] std::span<const float* const> outputs() const noexcept { return output_rows_; }
 
 private:
     void group(const MixtureFeedForward& block, std::int64_t rows, const std::int32_t* chosen, std::span<const std::uint8_t> elsewhere);
 
     ThreadPool& pool_;
-    cpu::Activations activations_;
-    std::vector<float> gate_;     // [choices, expert_feed_forward], grouped by expert
-    std::vector<float> up_;
-    std::vector<float> outputs_;  // [choices, embedding], grouped by expert
-    // Group g's rows of gate_, up_ and outputs_ lie behind one another.
+    cpu::Mixture mixture_;
+    std::vector<float> outputs_;  // [choices, embedding], grouped by expert: group g's rows lie behind one another
     struct Group {
         std::int64_t expert = 0;
         std::int64_t first = 0;  // row
@@ -45,9 +44,9 @@ private:
     std::vector<Group> groups_;
     std::vector<std::int64_t> expert_rows_;    // [experts]: scratch of the grouping
     std::vector<std::int32_t> group_tokens_;   // [choices]: the token of each grouped row
-    std::vector<std::int32_t> row_numbers_;    // [choices]: 0, 1, 2, …
+    std::vector<std::int32_t> group_choices_;  // [choices]: the choice of each grouped row
     std::vector<const float*> output_rows_;    // [choices]
-    std::vector<cpu::ExpertProduct> products_;
+    std::vector<cpu::ChosenExpert> wanted_;
 };
 
 }  // namespace headroom::model

@@ -153,6 +153,7 @@ struct Bench {
         const double median = quantile(speaker.steps(quiet_begin, Clock::now()), 0.5);
         std::printf("step with everything on the card: median %.2f ms\n", median);
         std::vector<double> give_ms, grow_gbps, give_worst, grow_worst, seen_ms, less_median;
+        std::vector<double> growing_steps, calm_steps;  // of all rounds: while it grows; with as little on the card, while nothing changes
         for (int round = 0; round < 20; ++round) {
             const std::uint64_t free_before = free_now();
             auto from = Clock::now();
@@ -168,13 +169,16 @@ struct Bench {
             if (round < 3) std::printf("  steps while giving: longest %.2f ms\n", give_worst.back());
             const auto calm = Clock::now();
             speaker.wait_for(100);
-            less_median.push_back(quantile(speaker.steps(calm, Clock::now()), 0.5));
+            const auto as_little = speaker.steps(calm, Clock::now());
+            less_median.push_back(quantile(as_little, 0.5));
+            calm_steps.insert(calm_steps.end(), as_little.begin(), as_little.end());
             from = Clock::now();
             const auto grown = must(runner.resize(0, full));
             to = Clock::now();
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
             const auto growing = speaker.steps(from, to);
             grow_worst.push_back(quantile(growing, 1));
+            growing_steps.insert(growing_steps.end(), growing.begin(), growing.end());
             grow_gbps.push_back(static_cast<double>(grown.bytes_copied) / grown.total_ms * 1000);
             if (round < 3) tell("grew", grown);
             if (round < 3) std::printf("  steps while growing: median %.2f, longest %.2f ms\n", quantile(growing, 0.5), grow_worst.back());
@@ -187,6 +191,13 @@ struct Bench {
         std::printf("growing 8 GiB: median %.1f GB/s, slowest %.1f (%.0f and %.0f %% of the pinned copy)\n", quantile(grow_gbps, 0.5) / 1e9,
                     quantile(grow_gbps, 0) / 1e9, 100 * quantile(grow_gbps, 0.5) / bus, 100 * quantile(grow_gbps, 0) / bus);
         std::printf("  longest step meanwhile: median %.2f, worst %.2f ms\n", quantile(grow_worst, 0.5), quantile(grow_worst, 1));
+        const double limit = quantile(less_median, 0.5) + 5;
+        const auto tell_steps = [limit](const char* what, const std::vector<double>& steps) {
+            std::printf("  %s: %zu steps, median %.2f, 99 %% %.2f, longest %.2f ms, %td over %.2f\n", what, steps.size(), quantile(steps, 0.5),
+                        quantile(steps, 0.99), quantile(steps, 1), std::ranges::count_if(steps, [limit](double step) { return step > limit; }), limit);
+        };
+        tell_steps("all of them", growing_steps);
+        tell_steps("with 8 GiB less and nothing changing", calm_steps);
     }
 
     std::vector<std::int32_t> answer(std::size_t count, const std::function<void(std::size_t)>& at) {

@@ -112,45 +112,6 @@ private slots:
             QVERIFY(sameBits(outputs[i], product(pool, matrices[i].matrix, activations, matrices[i].matrix.rows)));
         }
     }
-
-    void expertsTakeTheirTokens_data() { equalsReferenceBitByBit_data(); }
-    void expertsTakeTheirTokens() {
-        checkExperts(40, {{0, 3, 39}, {}, {7}, {1, 2, 3, 5, 8, 13, 21, 34, 35, 36, 37, 38}});
-        checkExperts(8, {{6}, {0}, {2, 7}, {5}});  // as in a decode step: a row of activations to each expert
-    }
-
-private:
-    void checkExperts(std::int64_t tokens, const std::vector<std::vector<std::int32_t>>& chosen) {
-        QFETCH(int, index);
-        const Layout& layout = layouts()[static_cast<std::size_t>(index)];
-        Random random(static_cast<std::uint64_t>(index) + 300);
-        ThreadPool pool(2);
-        const std::int64_t cols = 512, rows = 21;
-        const RandomMatrix stack(layout, 4 * rows, cols, random);
-        Matrix first = stack.matrix;
-        first.rows = rows;
-        const std::vector<float> x = random.values(tokens * cols);
-        Activations activations;
-        activations.assign(x.data(), tokens, cols, cols);
-        activations.require(pool, form_for(layout.type));
-        forEachTarget([&](const char* target) {
-            std::vector<std::vector<float>> outputs;
-            for (const auto& list : chosen) outputs.emplace_back(list.size() * static_cast<std::size_t>(rows));
-            std::vector<ExpertProduct> products;
-            for (std::size_t e = 0; e < chosen.size(); ++e) {
-                products.push_back({slice(first, static_cast<std::int64_t>(e)), chosen[e], outputs[e].data(), rows});
-            }
-            matmul_experts(pool, products, activations);
-            for (std::size_t e = 0; e < chosen.size(); ++e) {
-                for (std::size_t i = 0; i < chosen[e].size(); ++i) {
-                    for (std::int64_t r = 0; r < rows; ++r) {
-                        const float expected = reference::dot(products[e].w, r, activations.storage(), chosen[e][i]);
-                        QVERIFY2(outputs[e][i * static_cast<std::size_t>(rows) + static_cast<std::size_t>(r)] == expected, target);
-                    }
-                }
-            }
-        });
-    }
 };
 
 QTEST_GUILESS_MAIN(TestMatmul)

@@ -6,6 +6,23 @@
 namespace headroom::cpu {
 
 using gguf::TensorType;
+namespace {
+
+bool has(unsigned forms, ActivationForm form) noexcept { return (forms & static_cast<unsigned>(form)) != 0; }
+
+void make_row(Activations::Storage& s, std::int64_t t, unsigned forms) noexcept {
+    const bool make_quads = s.tokens <= kQuadTokens;
+    if (has(forms, ActivationForm::groups_256)) {
+        quantize_row(s.x + t * s.stride, s.cols, s.groups_256.data() + t, s.tokens);
+        if (make_quads) interleave(s.groups_256.data() + t, s.cols, s.quads_256.data() + t, s.tokens);
+    }
+    if (has(forms, ActivationForm::groups_32)) {
+        quantize_row(s.x + t * s.stride, s.cols, s.groups_32.data() + t, s.tokens);
+        if (make_quads) interleave(s.groups_32.data() + t, s.cols, s.quads_32.data() + t, s.tokens);
+    }
+}
+
+}  // namespace
 
 ActivationForm form_for(TensorType weights) noexcept {
     switch (weights) {
@@ -38,34 +55,32 @@ void Activations::assign(const float* x, std::int64_t tokens, std::int64_t cols,
     storage_->forms = static_cast<unsigned>(ActivationForm::floats);
 }
 
+void Activations::reserve(unsigned forms) {
+    Storage& s = *storage_;
+    const auto count = static_cast<std::size_t>((s.cols + 255) / 256 * s.tokens);
+    const bool make_quads = s.tokens <= kQuadTokens;
+    if (has(forms, ActivationForm::groups_256)) {
+        s.groups_256.require(count);
+        if (make_quads) s.quads_256.require(static_cast<std::size_t>((s.cols + 1023) / 1024 * s.tokens));
+    }
+    if (has(forms, ActivationForm::groups_32)) {
+        s.groups_32.require(count);
+        if (make_quads) s.quads_32.require(static_cast<std::size_t>((s.cols + 127) / 128 * s.tokens));
+    }
+    s.forms |= forms;
+}
+
+void Activations::make(std::int64_t token) noexcept { make_row(*storage_, token, storage_->forms); }
+
 void Activations::require(ThreadPool& pool, unsigned forms) {
     Storage& s = *storage_;
     const unsigned missing = forms & ~s.forms;
-    const auto lacks = [missing](ActivationForm form) { return (missing & static_cast<unsigned>(form)) != 0; };
-    const auto count = static_cast<std::size_t>((s.cols + 255) / 256 * s.tokens);
-    const bool make_256 = lacks(ActivationForm::groups_256);
-    const bool make_32 = lacks(ActivationForm::groups_32);
-    if (make_256) s.groups_256.require(count);
-    if (make_32) s.groups_32.require(count);
-    const bool make_quads = s.tokens <= kQuadTokens;
-    if (make_quads && make_256) s.quads_256.require(static_cast<std::size_t>((s.cols + 1023) / 1024 * s.tokens));
-    if (make_quads && make_32) s.quads_32.require(static_cast<std::size_t>((s.cols + 127) / 128 * s.tokens));
-    if (make_256 || make_32) {
-        // A single token is done before another thread would have begun.
-        pool.parallel_for(s.tokens, 1 + 16384 / s.cols, [&](std::int64_t begin, std::int64_t end, int) {
-            for (std::int64_t t = begin; t < end; ++t) {
-                if (make_256) {
-                    quantize_row(s.x + t * s.stride, s.cols, s.groups_256.data() + t, s.tokens);
-                    if (make_quads) interleave(s.groups_256.data() + t, s.cols, s.quads_256.data() + t, s.tokens);
-                }
-                if (make_32) {
-                    quantize_row(s.x + t * s.stride, s.cols, s.groups_32.data() + t, s.tokens);
-                    if (make_quads) interleave(s.groups_32.data() + t, s.cols, s.quads_32.data() + t, s.tokens);
-                }
-            }
-        });
-    }
-    s.forms |= forms;
+    reserve(missing);
+    if (!has(missing, ActivationForm::groups_256) && !has(missing, ActivationForm::groups_32)) return;
+    // A single token is done before another thread would have begun.
+    pool.parallel_for(s.tokens, 1 + 16384 / s.cols, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t t = begin; t < end; ++t) make_row(s, t, missing);
+    });
 }
 
 std::int64_t Activations::tokens() const noexcept { return storage_->tokens; }

@@ -32,6 +32,10 @@ public:
     void assign(const float* x, std::int64_t tokens, std::int64_t cols, std::int64_t stride);
     // Makes the forms (an or of ActivationForm values) that are not there yet. Allocates.
     void require(ThreadPool& pool, unsigned forms);
+    // The two halves of require(), for rows that become known one after the other: memory for the forms (what they held is lost), which counts
+    // as made then; and a row's forms in it. Rows may be made by several threads at once. reserve() allocates.
+    void reserve(unsigned forms);
+    void make(std::int64_t token) noexcept;
     void require(ThreadPool& pool, ActivationForm form) { require(pool, static_cast<unsigned>(form)); }
 
     [[nodiscard]] std::int64_t tokens() const noexcept;

@@ -73,6 +73,8 @@ void swiglu(ThreadPool& pool, const float* gate, const float* up, std::int64_t r
     });
 }
 
+void swiglu(const float* gate, const float* up, std::int64_t n, float* out) { HWY_DYNAMIC_DISPATCH(swiglu_row)(gate, up, n, out); }
+
 void add(ThreadPool& pool, float* x, const float* y, std::int64_t rows, std::int64_t n, std::int64_t x_stride, std::int64_t y_stride) {
     const auto row = HWY_DYNAMIC_DISPATCH(add_row);
     pool.parallel_for(rows, grain(n), [&](std::int64_t begin, std::int64_t end, int) {

@@ -31,16 +31,6 @@ struct Product {
 // w needs (see Activations::require). The bits of a token's result do not depend on the other tokens of the batch.
 void matmul(ThreadPool& pool, std::span<const Product> products, const Activations& x);
 
-// Mixture of experts: products of chosen rows of x with chosen matrices of a stack.
-struct ExpertProduct {
-    Matrix w;                             // this expert's matrix
-    std::span<const std::int32_t> tokens; // rows of x, in ascending order; row i of y belongs to tokens[i]
-    float* y = nullptr;                   // [tokens.size(), y_stride]
-    std::int64_t y_stride = 0;
-};
-// All of them in one parallel section; same arithmetic as matmul.
-void matmul_experts(ThreadPool& pool, std::span<const ExpertProduct> products, const Activations& x);
-
 // out[t, n] = x[t, n] * (1 / sqrt(mean of squares + eps)) * weight[n] for each of `rows` rows; out may be x. weight may be null
 // (all ones). Row t begins at t * stride.
 void rms_norm(ThreadPool& pool, const float* x, std::int64_t rows, std::int64_t n, std::int64_t stride, const float* weight,
@@ -74,6 +64,9 @@ void attention(ThreadPool& pool, const AttentionShape& shape, const float* q, st
 
 // out[i] = silu(gate[i]) * up[i] with silu(x) = x / (1 + exp(-x)), over `rows` rows of n; out may be gate.
 void swiglu(ThreadPool& pool, const float* gate, const float* up, std::int64_t rows, std::int64_t n, std::int64_t stride, float* out);
+
+// The same for n values, on the calling thread.
+void swiglu(const float* gate, const float* up, std::int64_t n, float* out);
 
 // x[t, i] += y[t, i].
 void add(ThreadPool& pool, float* x, const float* y, std::int64_t rows, std::int64_t n, std::int64_t x_stride, std::int64_t y_stride);

@@ -1,7 +1,8 @@
 #pragma once
 
-// Pieces of products: what matmul and matmul_experts hand to threads, and the kernels that compute them.
+// Pieces of products: what matmul and Mixture hand to threads, and the kernels that compute them.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/compute/cpu/activations_storage.h"
@@ -25,6 +26,12 @@ struct Tile {
 
 // A multiple of the rows that any kernel takes at once.
 inline constexpr std::int64_t kTileRows = 16;
+
+// Of `count` tiles: so many to a piece of parallel work: enough pieces that no thread waits long for the last, each long enough to be worth fetching.
+inline std::int64_t tile_grain(std::int64_t count, int threads) noexcept { return std::clamp<std::int64_t>(count / (threads * 8), 1, 8); }
+
+// Computes a tile by the kernel for its type and its number of tokens.
+void multiply(const Tile& tile);
 
 using TileKernel = void (*)(const Tile&);
 // Quantized weights, a few or many tokens: each panel of weights is unpacked once for all of them.

@@ -35,12 +35,7 @@ void MissingExperts::compute(const DeviceMixture& mixture, std::int64_t tokens, 
     const std::int64_t width = block.gate.cols;
     activations_.assign(memory_.x.as<float>(), tokens, width, width);
     activations_.require(pool_, Experts::forms(block));
-    experts_.compute(block, activations_, chosen, here);
-    const auto rows = experts_.outputs();
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (rows[i] == nullptr) continue;
-        std::memcpy(memory_.outputs.as<float>() + static_cast<std::int64_t>(i) * width, rows[i], static_cast<std::size_t>(width) * sizeof(float));
-    }
+    experts_.compute(block, activations_, chosen, here, memory_.outputs.as<float>());
 }
 
 ExpertWorker::ExpertWorker(ThreadPool& pool, HandOverMemory& memory) : pool_(pool), memory_(memory), missing_(pool, memory), thread_([this] { work(); }) {}
