@@ -305,7 +305,7 @@ Result<> GpuRunner::make_room(GpuSequence& sequence, std::int64_t count) {
         auto reserved = sequence.reserve(count);
         const bool grows = std::ranges::any_of(parts_, &Part::elastic);
         if (reserved || reserved.error().kind != ErrorKind::out_of_memory || !grows) return reserved;
-        HR_CHECK(grow_kv(pages_for(sequence.positions + count) - sequence.pages.size()));
+        HR_CHECK(grow_kv(sequence.lacking(count)));
     }
 }
 

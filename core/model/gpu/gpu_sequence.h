@@ -57,6 +57,13 @@ public:
         return runner.pages_->take(pages, pages_for(positions + count));
     }
 
+    // Pages that it lacks for `count` more positions. Any thread: a change may be at the list.
+    [[nodiscard]] std::size_t lacking(std::int64_t count) const {
+        const std::scoped_lock lock(runner.sequences_mutex_);
+        const std::size_t wanted = pages_for(positions + count);
+        return wanted - std::min(wanted, pages.size());
+    }
+
     GpuRunner& runner;
     std::int64_t positions = 0;
     std::vector<std::int32_t> pages;
