@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -151,6 +152,45 @@ private slots:
         const auto back = must(runner->resize(0, start.full_bytes + page));
         QCOMPARE(back.blocks_resident, std::int64_t{48});
         QCOMPARE(words(*runner, *third, prompt, 3), words(cpu, *right_third, prompt, 3));
+    }
+
+    // The page that a conversation soon needs is there before, from experts where the budget is full: no step waits for it. Layers do not leave
+    // for what may never be needed.
+    void pages_are_made_ahead() {
+        const OpenedModel opened(mixture());
+        ThreadPool pool(1);
+        CpuRunner cpu(opened.transformer, pool);
+        const auto prompt = random_tokens(100, 7);
+        auto runner = place(opened);
+        const residency::Usage start = runner->usage(0);
+        (void)must(runner->resize(0, start.held_bytes()));
+        auto sequence = must(runner->create_sequence());
+        const auto right_sequence = must(cpu.create_sequence());
+        must(static_cast<Runner&>(*runner).run({.sequence = *sequence, .tokens = prompt, .rows = {}}, [](auto, auto) {}));
+        Words chosen;
+        must(static_cast<Runner&>(*runner).decode_greedily(*sequence, 65, 200, [&](std::int32_t token) {
+            chosen.push_back(token);
+            // The page is asked for half a page before, by the step behind this one; it comes while there are steps.
+            const auto begin = std::chrono::steady_clock::now();
+            while (chosen.size() == 60 && runner->usage(0).kv_bytes == start.kv_bytes && std::chrono::steady_clock::now() - begin < std::chrono::seconds(60)) {
+                std::this_thread::yield();
+            }
+            return chosen.size() != 60 || runner->usage(0).kv_bytes == 2 * start.kv_bytes;
+        }));
+        QCOMPARE(chosen, words(cpu, *right_sequence, prompt, 200));
+        QVERIFY(runner->usage(0).held_bytes() <= start.held_bytes());
+        QVERIFY(runner->usage(0).blocks_resident < 48);
+
+        const OpenedModel without(dense());
+        sequence.reset();
+        runner.reset();
+        runner = place(without);
+        (void)must(runner->resize(0, runner->usage(0).held_bytes()));
+        const auto other = must(runner->create_sequence());
+        (void)words(*runner, *other, prompt, 150);
+        QCOMPARE(runner->usage(0).blocks_resident, std::int64_t{4});
+        (void)words(*runner, *other, prompt, 20);
+        QCOMPARE(runner->usage(0).blocks_resident, std::int64_t{3});
     }
 
     // A long prompt's missing experts are streamed through the device: the logits behind it have the bits of the unshrunk model's.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <new>
 
 #include <spdlog/spdlog.h>
@@ -362,15 +361,50 @@ Result<> GpuRunner::grow_kv(std::size_t pages) {
     return extended;
 }
 
+bool GpuRunner::make_pages_ahead() {
+    const std::scoped_lock changing(changing_);
+    std::size_t pages = 0;
+    {
+        const std::scoped_lock lock(sequences_mutex_);
+        for (const GpuSequence* sequence : sequences_) pages += sequence->wants_soon.load(std::memory_order_relaxed);
+    }
+    const std::int64_t wanted = pages_->backed_for(pages);
+    if (!some_on_devices() || wanted > pages_->total()) return false;
+    bool made = true;
+    for (Part& part : parts_) {
+        if (!part.runner || !part.elastic) continue;
+        if (!part.driver->make_current(part.device)) return false;
+        const std::uint64_t budget = usage(part.target).budget_bytes;
+        const std::uint64_t cost = part.runner->kv().cost(static_cast<std::size_t>(part.on_processor), wanted);
+        const auto over = [&] { return part.runner->bytes() + cost > budget; };
+        // Experts make room for what may come; layers do only for what has come (grow_kv).
+        if (cost > 0 && over() && part.runner->experts() != nullptr) {
+            const Quiet quiet(*this, part);
+            ResizeReport report;
+            part.runner->give_experts(part.runner->bytes() + cost - budget, report);
+        }
+        made = made && (cost == 0 || (!over() && part.runner->extend_kv(wanted)));
+    }
+    back_pages();
+    return made;
+}
+
 // Looks at what steps use, as long as there are steps.
 void GpuRunner::adapt(const std::stop_token& stop) {
     std::vector<std::uint64_t> seen(parts_.size(), 0);
-    std::mutex mutex;
-    std::condition_variable_any ended;
+    bool refused = false;  // pages: asked again at the next look
     for (bool active = false; !stop.stop_requested();) {
         {
-            std::unique_lock lock(mutex);
-            (void)ended.wait_for(lock, stop, active ? kLookWhileBusy : kLookWhileIdle, [] { return false; });
+            std::unique_lock lock(background_mutex_);
+            (void)background_.wait_for(lock, stop, active ? kLookWhileBusy : kLookWhileIdle,
+                                       [&] { return kv_wanted_soon_.load(std::memory_order_relaxed) && !refused; });
+        }
+        if (stop.stop_requested()) return;
+        refused = false;
+        if (kv_wanted_soon_.load(std::memory_order_relaxed)) {
+            refused = !make_pages_ahead();
+            kv_wanted_soon_.store(false, std::memory_order_relaxed);
+            if (!refused) continue;
         }
         active = false;
         for (std::size_t i = 0; i < parts_.size() && !stop.stop_requested(); ++i) {

@@ -12,6 +12,8 @@ namespace headroom::model {
 namespace {
 
 constexpr int kMostTries = 24;
+// How far ahead of a conversation its pages are made: a third of a second of quick steps, longer than a change of half a card takes.
+constexpr std::int64_t kLookAhead = cpu::kPagePositions / 2;
 // What the driver itself takes while the program runs (graphs, launches), beside what is allocated here.
 constexpr std::uint64_t kDriverShare = 96 * MiB;
 
@@ -309,6 +311,21 @@ Result<> GpuRunner::make_room(GpuSequence& sequence, std::int64_t count) {
     }
 }
 
+void GpuRunner::look_ahead(GpuSequence& sequence, std::int64_t position) {
+    const std::size_t needed = pages_for(std::min(position + kLookAhead, context_));
+    const bool grows = some_on_devices() && std::ranges::any_of(parts_, &Part::elastic);
+    const std::size_t wanted = grows && needed > sequence.pages.size() ? needed - sequence.pages.size() : 0;
+    sequence.wants_soon.store(wanted, std::memory_order_relaxed);
+    if (wanted == 0 || kv_wanted_soon_.load(std::memory_order_relaxed)) return;
+    const std::int64_t backed = pages_->backed_for(wanted);
+    if (backed == pages_->backed() || backed > pages_->total()) return;
+    {
+        const std::scoped_lock lock(background_mutex_);
+        kv_wanted_soon_.store(true, std::memory_order_relaxed);
+    }
+    background_.notify_one();
+}
+
 Result<> GpuRunner::run_few_rows(const Piece& piece, LogitsSink sink, const std::stop_token& stop) {
     auto& sequence = static_cast<GpuSequence&>(piece.sequence);
     const auto count = static_cast<std::int64_t>(piece.tokens.size());
@@ -476,6 +493,10 @@ Result<> GpuRunner::step_together(std::span<const Step> steps, Tail tail, Functi
             if (some.size() > 1 || tail.kind == PartTail::likeliest) {
                 const residency::StepGate::Step alone(alone_);
                 if (!room_for(some)) continue;
+                for (const Step& step : some) {
+                    auto& sequence = static_cast<GpuSequence&>(step.sequence);
+                    look_ahead(sequence, sequence.positions);
+                }
                 // With layers on the processor each session goes by itself: there the batch would have to be taken apart again.
                 if (all_on_devices()) {
                     HR_CHECK(run_some_together(some, done, tail, hand_out, stop));
@@ -552,6 +573,7 @@ Result<> GpuRunner::chain_alone(GpuSequence& sequence, std::int32_t& token, std:
             if (stop.stop_requested()) return fail(ErrorKind::cancelled, "The computation was cancelled");
             // The step behind the one that is being awaited, so that the device never is.
             if (enqueued < room && !alone_.change_waits() && sequence.reserve(enqueued + 1)) HR_CHECK(enqueue());
+            look_ahead(sequence, sequence.positions + enqueued);
             HR_TRY(const std::int32_t choice, runner.await_choice());
             ++done;
             ++handed_out;

@@ -3,6 +3,7 @@
 // A transformer on one or several GPUs, with the processor's help for what does not fit.
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -125,6 +126,11 @@ private:
     // Pages for `count` more positions, without the turn; takes room from weights where that is needed.
     [[nodiscard]] Result<> make_room(GpuSequence& sequence, std::int64_t count);
     [[nodiscard]] Result<> grow_kv(std::size_t pages);
+    // Has pages made in the background where a conversation that steps, and stands at `position` now, soon needs more than there are: a step
+    // that waits for them takes milliseconds more, or as long as the change under way. With the turn.
+    void look_ahead(GpuSequence& sequence, std::int64_t position);
+    // False: there is no room now for what conversations might not need.
+    [[nodiscard]] bool make_pages_ahead();
     // Runs the batch through all parts, whose layers are all on devices; the last one's tail is logits of `rows`.
     // hand_out(i, row): step i has been computed and is row `row` of the last part; by_itself(i, logits): it has been computed alone.
     [[nodiscard]] Result<> step_together(std::span<const Step> steps, Tail tail, FunctionRef<void(std::int32_t i, std::size_t row)> hand_out,
@@ -182,6 +188,9 @@ private:
     std::mutex changing_;             // one change at a time
     bool kept_out_ = false;           // a change has the turn; with changing_
     std::atomic<bool> kv_wanted_{false};  // a step waits for pages: growing ends early
+    std::atomic<bool> kv_wanted_soon_{false};
+    std::mutex background_mutex_;
+    std::condition_variable_any background_;  // kv_wanted_soon_ was set
     std::mutex sequences_mutex_;      // their lists of pages and caches, where a change or another thread may be at them
     std::set<GpuSequence*> sequences_;
     mutable std::mutex usage_mutex_;

@@ -3,6 +3,7 @@
 // A conversation of a GpuRunner: its pages on the devices, and its caches for the layers on the processor. For the runner's own files.
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include "core/model/gpu/gpu_runner.h"
@@ -66,6 +67,7 @@ public:
 
     GpuRunner& runner;
     std::int64_t positions = 0;
+    std::atomic<std::size_t> wants_soon{0};  // pages that it has not and that its next steps are going to need
     std::vector<std::int32_t> pages;
     std::vector<KvCache> caches;  // of each part's layers on the processor
 };

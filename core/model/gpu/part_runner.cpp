@@ -326,7 +326,8 @@ Result<> PartRunner::enqueue_choice(const PartBatch& batch, bool chained) {
                                   stream_.get()));
     HR_CHECK(driver_.record_event(chosen_[slot].get(), stream_.get()));
     ++choices_in_flight_;
-    capture_ahead(step, {PartTail::choice}, 1);
+    // The device has enough to do meanwhile; and never two graphs between two tokens.
+    if (choices_in_flight_ == kInFlight) capture_ahead(step, {PartTail::choice}, 1);
     return {};
 }
 
