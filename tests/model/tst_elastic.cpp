@@ -154,6 +154,27 @@ private slots:
         QCOMPARE(words(*runner, *third, prompt, 3), words(cpu, *right_third, prompt, 3));
     }
 
+    // While it is parked more conversations may begin on the processor than the device has pages for: it stays parked, and says so, until one ends.
+    void more_conversations_than_pages() {
+        const OpenedModel opened(mixture());
+        const auto runner = place(opened);
+        const residency::Usage full = runner->usage(0);
+        QVERIFY(must(runner->resize(0, 0)).parked);
+        constexpr std::size_t most = kMostSessions * kContext / cpu::kPagePositions;
+        const std::int32_t token = 5;
+        std::vector<std::unique_ptr<Sequence>> sequences;
+        for (std::size_t i = 0; i <= most; ++i) {
+            sequences.push_back(must(runner->create_sequence()));
+            must(static_cast<Runner&>(*runner).run({.sequence = *sequences.back(), .tokens = std::span(&token, 1), .rows = {}}, [](auto, auto) {}));
+        }
+        const auto refused = must(runner->resize(0, full.full_bytes + 8 * MiB));
+        QVERIFY2(refused.parked && refused.limited_by.find("memory for conversations is full: it holds 8192 tokens") != std::string::npos, refused.limited_by.c_str());
+        QCOMPARE(refused.bytes_copied, std::uint64_t{0});  // nothing was loaded for it
+        sequences.pop_back();
+        const auto back = must(runner->resize(0, full.full_bytes + 8 * MiB));
+        QVERIFY2(!back.parked && back.limited_by.empty(), back.limited_by.c_str());
+    }
+
     // The page that a conversation soon needs is there before, from experts where the budget is full: no step waits for it. Layers do not leave
     // for what may never be needed.
     void pages_are_made_ahead() {

@@ -306,14 +306,15 @@ void GpuRunner::unpark(Part& part, std::uint64_t budget, ResizeReport& report) {
     // Copies to the device are staged by the compute threads: no step meanwhile.
     const Alone alone(*this);
     const std::scoped_lock lock(sequences_mutex_);
+    // The pages that conversations have on other devices, or those that they need now.
+    std::size_t needed = 0;
+    for (const GpuSequence* sequence : sequences_) needed += pages_for(sequence->positions);
+    const std::int64_t pages = some_on_devices() ? pages_->drop_unused() : static_cast<std::int64_t>(needed);
+    if (pages > pages_->total()) return note(report, PagePool::full(pages_->total()).error());  // the processor can hold more than devices can
     const auto come_back = [&]() -> Result<> {
         HR_CHECK(part.driver->make_current(part.device));
         HR_TRY(part.kernels, load_kernels(*part.driver, target->device));
         HR_CHECK(make_part(part, plan.parts.front(), plan.chunk, budget, [&](std::uint64_t bytes) { report.bytes_copied = bytes; }, {}));
-        // The pages that conversations have on other devices, or those that they need now.
-        std::size_t needed = 0;
-        for (const GpuSequence* sequence : sequences_) needed += pages_for(sequence->positions);
-        const std::int64_t pages = some_on_devices() ? pages_->drop_unused() : static_cast<std::int64_t>(needed);
         HR_CHECK(part.runner->extend_kv(std::max<std::int64_t>(pages, 1)));
         back_pages();
         return layers_to_device(part, part.runner->begin());
@@ -337,10 +338,7 @@ Result<> GpuRunner::grow_kv(std::size_t pages) {
     const std::scoped_lock changing(changing_);
     kv_wanted_.store(false, std::memory_order_relaxed);
     if (!some_on_devices()) return {};  // parked meanwhile
-    if (pages_->backed_for(pages) > pages_->total()) {
-        return fail(ErrorKind::out_of_memory, "The memory for conversations is full: it holds {} tokens in all; end another conversation, or load the "
-                    "model with a smaller context", pages_->total() * cpu::kPagePositions);
-    }
+    if (pages_->backed_for(pages) > pages_->total()) return PagePool::full(pages_->total());
     Result<> extended;
     for (Part& part : parts_) {
         if (!part.runner || !part.elastic) continue;
@@ -361,7 +359,7 @@ Result<> GpuRunner::grow_kv(std::size_t pages) {
     return extended;
 }
 
-bool GpuRunner::make_pages_ahead() {
+Result<bool> GpuRunner::make_pages_ahead() {
     const std::scoped_lock changing(changing_);
     std::size_t pages = 0;
     {
@@ -373,7 +371,7 @@ bool GpuRunner::make_pages_ahead() {
     bool made = true;
     for (Part& part : parts_) {
         if (!part.runner || !part.elastic) continue;
-        if (!part.driver->make_current(part.device)) return false;
+        HR_CHECK(part.driver->make_current(part.device));
         const std::uint64_t budget = usage(part.target).budget_bytes;
         const std::uint64_t cost = part.runner->kv().cost(static_cast<std::size_t>(part.on_processor), wanted);
         const auto over = [&] { return part.runner->bytes() + cost > budget; };
@@ -382,8 +380,11 @@ bool GpuRunner::make_pages_ahead() {
             const Quiet quiet(*this, part);
             ResizeReport report;
             part.runner->give_experts(part.runner->bytes() + cost - budget, report);
+            if (!report.limited_by.empty()) return fail(ErrorKind::device, "{}", report.limited_by);
         }
-        made = made && (cost == 0 || (!over() && part.runner->extend_kv(wanted)));
+        if (cost == 0) continue;
+        if (over()) made = false;
+        else HR_CHECK(part.runner->extend_kv(wanted));
     }
     back_pages();
     return made;
@@ -393,6 +394,7 @@ bool GpuRunner::make_pages_ahead() {
 void GpuRunner::adapt(const std::stop_token& stop) {
     std::vector<std::uint64_t> seen(parts_.size(), 0);
     bool refused = false;  // pages: asked again at the next look
+    std::string told;      // why they could not be made, the last time
     for (bool active = false; !stop.stop_requested();) {
         {
             std::unique_lock lock(background_mutex_);
@@ -402,7 +404,12 @@ void GpuRunner::adapt(const std::stop_token& stop) {
         if (stop.stop_requested()) return;
         refused = false;
         if (kv_wanted_soon_.load(std::memory_order_relaxed)) {
-            refused = !make_pages_ahead();
+            const auto made = make_pages_ahead();
+            refused = !made.value_or(false);
+            if (!made && made.error().message != told) {
+                told = made.error().message;
+                spdlog::warn("A conversation's next pages could not be made ahead: {}", told);
+            }
             kv_wanted_soon_.store(false, std::memory_order_relaxed);
             if (!refused) continue;
         }

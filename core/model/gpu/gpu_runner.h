@@ -129,8 +129,8 @@ private:
     // Has pages made in the background where a conversation that steps, and stands at `position` now, soon needs more than there are: a step
     // that waits for them takes milliseconds more, or as long as the change under way. With the turn.
     void look_ahead(GpuSequence& sequence, std::int64_t position);
-    // False: there is no room now for what conversations might not need.
-    [[nodiscard]] bool make_pages_ahead();
+    // False: there is no room now for what conversations might not need. Error: a driver call failed.
+    [[nodiscard]] Result<bool> make_pages_ahead();
     // Runs the batch through all parts, whose layers are all on devices; the last one's tail is logits of `rows`.
     // hand_out(i, row): step i has been computed and is row `row` of the last part; by_itself(i, logits): it has been computed alone.
     [[nodiscard]] Result<> step_together(std::span<const Step> steps, Tail tail, FunctionRef<void(std::int32_t i, std::size_t row)> hand_out,

@@ -14,10 +14,7 @@ Result<> PagePool::take(std::vector<std::int32_t>& list, std::size_t wanted) {
         if (!used_[page]) found.push_back(static_cast<std::int32_t>(page));
     }
     if (list.size() + found.size() < wanted) {
-        return fail(ErrorKind::out_of_memory,
-                    "The GPU's memory for conversations is full: it holds {} tokens in all; end another conversation, or load the model with a "
-                    "smaller context",
-                    used_.size() * static_cast<std::size_t>(cpu::kPagePositions));
+        return full(static_cast<std::int64_t>(used_.size()));
     }
     list.insert(list.end(), found.begin(), found.end());
     for (const std::int32_t page : found) used_[static_cast<std::size_t>(page)] = true;
@@ -46,6 +43,11 @@ std::int64_t PagePool::drop_unused() {
 void PagePool::set_backed(std::int64_t backed) {
     const std::scoped_lock lock(mutex_);
     used_.resize(std::max(used_.size(), static_cast<std::size_t>(std::min(backed, total_))));
+}
+
+std::unexpected<Error> PagePool::full(std::int64_t pages) {
+    return fail(ErrorKind::out_of_memory, "The GPU's memory for conversations is full: it holds {} tokens in all; end another conversation, or load the model "
+                "with a smaller context", pages * cpu::kPagePositions);
 }
 
 std::int64_t PagePool::backed() const {

@@ -30,6 +30,8 @@ public:
     void set_backed(std::int64_t backed);
     [[nodiscard]] std::int64_t backed() const;
     [[nodiscard]] std::int64_t total() const noexcept { return total_; }
+    // What is said where `pages` of them are not enough for the conversations.
+    [[nodiscard]] static std::unexpected<Error> full(std::int64_t pages);
 
 private:
     mutable std::mutex mutex_;
