@@ -1,7 +1,8 @@
 #pragma once
 
 // The sections of a token put together while its blocks are still at work. Blocks leave words of their sections in the partials as they come; a word that
-// has not come is kEmpty, and so is every word again when it has been read. Nobody waits for a fence or for another block to know that it is the last.
+// has not come is kEmpty, and so is every word again when it has been read. Nobody waits for a fence, and no block waits to know that it is the last,
+// but for the one that has to combine what others left.
 //
 // A head is combined by the block of section head mod sections, if all blocks of the token's heads had started by then: those it waits for
 // need nobody. Else the block that started last combines it. A ticket counts both: blocks started, blocks that have decided, and the heads that they left.
@@ -113,7 +114,7 @@ HR_DEVICE void combine_rows_of(const AttentionArguments& a, std::int64_t row, in
     *reinterpret_cast<Floats<4>*>(a.out + (row + head * step) * width + element) = out;
 }
 
-// The block begins with its part of the heads from row `row` on; what came before is of a kernel that has ended. Returns what finish_sections needs, in thread 0.
+// The block begins with its part of the heads from row `row` on; what came before is of a kernel that has ended. Returns what finish needs, in thread 0.
 HR_DEVICE int start_section(const AttentionArguments& a, int row) { return thread() == 0 ? atomic_add(a.tickets + row, 1) & kTicketMask : 0; }
 
 // What comes of the pages from … of `heads` neighbouring rows, the first of which is `row`: the thread has four elements from `element` on of row + part. whole: it is

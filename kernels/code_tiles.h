@@ -66,7 +66,7 @@ inline std::uint32_t pick_bytes(std::uint32_t low, std::uint32_t high, std::uint
     return picked;
 }
 
-// The same with one word of each row, and columns of 16-bit values, four in two words.
+// multiply_codes with one word of each row, and columns of 16-bit values, four in two words.
 inline void multiply_sums(int left0, int left1, const int (&right)[2], int (&out)[4], Site at = Site::current()) {
     struct Parts {
         int left[2], right[2];

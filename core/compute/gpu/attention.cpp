@@ -131,6 +131,11 @@ Result<Division> divide(Queue queue, const char* kernel, const AttentionArgument
 
 }  // namespace
 
+bool has_long_attention(std::int64_t heads, const KvPool& pool) noexcept {
+    const std::int64_t group = heads / pool.kv_heads;
+    return !has_codes(pool) && pool.head_dim == kLongWidth && pool.head_dim_v == kLongWidth && group >= 3 && group <= 8;
+}
+
 Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
     if (arguments.tokens <= 0) return {};
     HR_TRY(const Division division, divide(queue, "attention_rows", arguments, false));
@@ -157,9 +162,8 @@ int long_heads(const AttentionArguments& arguments) { return arguments.heads / a
 // Whether attention_long can do this, and is quicker.
 bool takes_long(Queue queue, const AttentionArguments& arguments) {
     const KvPool& pool = arguments.pool;
-    const int group = arguments.heads / pool.kv_heads;
-    if (arguments.parts_to_hand == nullptr || arguments.max_chunks < long_pages || has_codes(pool) || !has_matrix_units(queue)) return false;
-    if (pool.head_dim != kLongWidth || pool.head_dim_v != kLongWidth || group < 3 || group > 8) return false;
+    if (arguments.parts_to_hand == nullptr || arguments.max_chunks < long_pages || !has_matrix_units(queue)) return false;
+    if (!has_long_attention(arguments.heads, pool)) return false;
     constexpr unsigned own = 1024;  // the kernel's own variables
     return long_bytes(long_heads(arguments)) + own <= queue.kernels.shared_limit();
 }
@@ -167,7 +171,7 @@ bool takes_long(Queue queue, const AttentionArguments& arguments) {
 Result<> attention_long(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
     const std::int64_t rows = std::int64_t{arguments.pool.kv_heads} * arguments.tokens, multiprocessors = queue.kernels.device().multiprocessors;
     StepAttentionArguments both{.heads = heads, .attention = arguments};
-    // A multiprocessor for each block. Those that wait for others leave half of the device to these.
+    // A multiprocessor for each block. Those that wait for others leave half of the device to these: of two launches at once, too, one comes to its end.
     both.attention.blocks = static_cast<std::int32_t>(std::clamp<std::int64_t>(multiprocessors / rows, 1, arguments.max_chunks));
     both.attention.finishers = static_cast<std::int32_t>(std::max<std::int64_t>(multiprocessors / 2 / rows, 1));
     const int at_once = long_heads(arguments);

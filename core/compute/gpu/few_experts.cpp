@@ -65,7 +65,7 @@ std::optional<Shape> gate_up_shape(Queue queue, const ExpertShape& shape, std::i
     return fitting(queue, gate_up_shapes, [&](const Shape& of) { return gate_up_bytes(shape, tokens, of); });
 }
 std::optional<Shape> down_shape(Queue queue, const ExpertShape& shape, std::int32_t tokens) {
-    // Of Q6_K the computation is the limit, and sixteen warps are in each other's way: 1 us of 22 slower than twelve.
+    // Of Q6_K the computation is the limit, and sixteen warps are in each other's way (docs/performance.md).
     const std::span<const Shape> shapes = down_shapes;
     const bool q6_k = static_cast<gguf::TensorType>(shape.down_type) == gguf::TensorType::q6_k;
     return fitting(queue, shapes.subspan(q6_k ? 1 : 0), [&](const Shape& of) { return down_bytes(queue, shape, tokens, of); });

@@ -64,7 +64,10 @@ void Scratch::arrays(const Transformer& transformer, const ScratchPlan& plan, Vi
     const std::int64_t rows = std::min(attention_rows_limit(transformer, plan.context), std::max<std::int64_t>(tokens, 1));
     partial_count = rows * partial_floats(transformer, plan.context);
     visit(partials, partial_count);
-    long_rows = model.head_dim == kernels::kLongWidth && model.head_dim_v == kernels::kLongWidth ? std::min(kMostLongRows, rows) : 0;
+    const kernels::KvPool pool{.base = nullptr, .page_bytes = 0, .k_offset = 0, .v_offset = 0, .kv_heads = static_cast<std::int32_t>(model.kv_heads),
+                               .head_dim = static_cast<std::int32_t>(model.head_dim), .head_dim_v = static_cast<std::int32_t>(model.head_dim_v),
+                               .type = static_cast<std::int32_t>(transformer.kv_type)};
+    long_rows = kernels::has_long_attention(model.heads, pool) ? std::min(kMostLongRows, rows) : 0;
     part_count = long_rows * model.heads * chunks(plan.context) * kernels::long_part_floats(static_cast<std::int32_t>(model.head_dim_v));
     visit(parts_to_hand, part_count);
     ticket_count = std::max(rows * model.heads, tokens);
