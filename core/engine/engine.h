@@ -93,7 +93,7 @@ struct ModelInfo {
 struct Inspection {
     ModelInfo info;
     Estimate estimate;
-    std::string problem;              // why this model cannot be run (unknown family, tensor type); empty: it can
+    std::string problem;              // why this model cannot be run (unknown family, tensor type, kv_type); empty: it can
 };
 [[nodiscard]] Inspection inspect(const gguf::File& file, int context, KvType kv_type = KvType::f16);
 

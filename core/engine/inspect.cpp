@@ -75,11 +75,11 @@ Inspection inspect(const gguf::File& file, int context, KvType kv_type) try {
         inspection.problem = transformer.error().message;
         return inspection;
     }
+    inspection.info.kv_type = kv_type;
     if (const auto kept = model::set_kv_type(*transformer, kv_type); !kept) {
         inspection.problem = kept.error().message;
         return inspection;
     }
-    inspection.info.kv_type = kv_type;
     inspection.estimate = estimate(file, *transformer, *used);
     return inspection;
 } catch (const std::bad_alloc&) {
