@@ -413,9 +413,11 @@ HR_DEVICE void attend_codes(const AttentionArguments& a, int token, int kv_head,
                 }
                 const PageCodes pool = is_k ? key_codes<W>(a.pool, at.own_page, kv_head) : value_codes<W>(a.pool, at.own_page, kv_head);
                 const bool stores = stores_own(a, head);
+                unsigned char* kept = is_k ? fresh.k : fresh.v;
+                std::uint16_t* scales = is_k ? fresh.k_scales : fresh.v_scales;
                 quantize_kept(x, is_k ? width : width_v, [&](int i, std::uint32_t codes, std::uint16_t scale) {
-                    *reinterpret_cast<std::uint32_t*>((is_k ? fresh.k : fresh.v) + i) = codes;
-                    if (i % kCodeBlock == 0) (is_k ? fresh.k_scales : fresh.v_scales)[i / kCodeBlock] = scale;
+                    *reinterpret_cast<std::uint32_t*>(kept + i) = codes;
+                    if (i % kCodeBlock == 0) scales[i / kCodeBlock] = scale;
                     if (!stores) return;
                     if (is_k) pool.put_key(width, at.own_row, i, codes, scale);
                     else pool.put_value(width_v, at.own_row, i, codes, scale);
