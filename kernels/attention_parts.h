@@ -120,4 +120,20 @@ HR_DEVICE void add_pages(const StripsLeft<HB>& left, const Visible& visible, int
     }
 }
 
+// What attention_prefill and attention_prefill_q8 do: the block's tokens one after the other, each with all query heads of the block's KV head and over
+// all pages that it sees. attend(token, head, heads, visible, from, to).
+template <class Attend>
+HR_DEVICE void prefill_in_order(const AttentionArguments& a, Attend attend) {
+    const int group = a.heads / a.pool.kv_heads;
+    const int tokens = kernels::kPrefillRows / group;
+    for (int i = 0; i < tokens; ++i) {
+        const int token = block_x() * tokens + i;
+        if (token >= a.tokens) return;
+        const Visible visible(a.places.positions[token], a.window);
+        const int from = visible.first_page();
+        attend(token, block_y() * group, group, visible, from, from + visible.pages());
+        sync();
+    }
+}
+
 }  // namespace headroom::device

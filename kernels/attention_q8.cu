@@ -58,16 +58,9 @@ HR_EARLY_KERNEL(attention_step_q8_128, StepAttentionArguments, kernels::kMostAtt
 
 // Blocks: neighbouring tokens, KV head. In the order of attention_rows_q8, page by page: where there are no matrix units for halves.
 HR_KERNEL(attention_prefill_q8, AttentionArguments, kBlock) {
-    const int group = a.heads / a.pool.kv_heads;
-    const int tokens = kernels::kPrefillRows / group;
-    for (int i = 0; i < tokens; ++i) {
-        const int token = block_x() * tokens + i;
-        if (token >= a.tokens) return;
-        const Visible visible(a.places.positions[token], a.window);
-        const int from = visible.first_page();
-        attend_all_codes<0, PlainCodes<0>, true>(a, token, block_y(), block_y() * group, group, visible, from, from + visible.pages(), true, nullptr);
-        sync();
-    }
+    prefill_in_order(a, [&](int token, int head, int heads, const Visible& visible, int from, int to) {
+        attend_all_codes<0, PlainCodes<0>, true>(a, token, block_y(), head, heads, visible, from, to, true, nullptr);
+    });
 }
 
 // The same on matrix units for halves.
