@@ -191,13 +191,13 @@ private slots:
         const OpenedModel opened(model);
         const auto runner = place(opened);
         Changer changer(*runner, 7, wants_quiet);
+        // A CUDA device goes on meanwhile: it is talked on until something was unmapped beside its work (parking waits for the work).
+        const bool goes_on = !wants_quiet && asynchronous && model.experts > 0;
         do {
             QCOMPARE(talk(*runner, [] {}, count), right);
-        } while (changer.changes < 60 || changer.parked < 3);
+        } while (changer.changes < 60 || changer.parked < 3 || (goes_on && simulator_.counters().unmaps_beside_work == 0));
         changer.stop();
         if (wants_quiet) QCOMPARE(simulator_.counters().unmaps_beside_work, std::uint64_t{0});
-        // A CUDA device goes on meanwhile (what was unmapped beside its work is counted at any time: parking waits for the work).
-        if (!wants_quiet && asynchronous && model.experts > 0) QVERIFY(simulator_.counters().unmaps_beside_work > 0);
     }
 
     // The same beside prompts of several steps: the logits behind each.
