@@ -94,13 +94,15 @@ private:
             for (auto& id : prompt) id = static_cast<std::int32_t>(random() % 30000);
             must(static_cast<model::Runner&>(runner_).run({.sequence = *sequence, .tokens = prompt, .rows = {}}, [](auto, auto) {}));
             bool begins = true;
-            must(runner_.decode_greedily(*sequence, prompt[0], kContext - 64, [&](std::int32_t) {
+            const Result<> said = runner_.decode_greedily(*sequence, prompt[0], kContext - 64, [&](std::int32_t) {
                 const std::scoped_lock lock(mutex_);
                 times_.push_back(Clock::now());
                 begins_.push_back(begins);
                 begins = false;
                 return !stop.stop_requested();
-            }, stop));
+            }, stop);
+            if (!said && said.error().kind == ErrorKind::cancelled) return;  // between two layers of the processor's
+            must(said);
         }
     }
     model::GpuRunner& runner_;

@@ -128,7 +128,8 @@ private slots:
             QVERIFY(running[i]->outcome().has_value());
             QCOMPARE(text, right[i]);
         }
-        QVERIFY(scheduler.figures().reused_tokens > 2 * 256);  // of the two others
+        // The two others had at least the first one's first piece; what it had read behind that when they looked, they may have read themselves.
+        QVERIFY(scheduler.figures().reused_tokens >= 2 * 256);
     }
 };
 
