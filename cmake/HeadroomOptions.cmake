@@ -30,6 +30,8 @@ target_compile_options(headroom_flags INTERFACE
     $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 if(WIN32)
     target_compile_definitions(headroom_flags INTERFACE UNICODE _UNICODE NOMINMAX WIN32_LEAN_AND_MEAN _WIN32_WINNT=0x0A00)
+    # GCC 12's own semaphores lose wake-ups on Windows (core/base/address_wait_windows.cpp), and std::stop_callback waits with one: winpthreads' do not.
+    target_compile_definitions(headroom_flags INTERFACE _GLIBCXX_USE_POSIX_SEMAPHORE=1)
 endif()
 if(HEADROOM_SANITIZE)
     target_compile_options(headroom_flags INTERFACE -fsanitize=${HEADROOM_SANITIZE} -fno-omit-frame-pointer

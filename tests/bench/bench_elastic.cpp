@@ -6,7 +6,7 @@
 //             random weights, so that few experts are used) and of random ones
 //     short   the same with 50, 25 and 10 %
 //     prompts read with 100, 75, 50, 25 and 0 % of the experts on the card
-//     static  the same of random words with experts that stay where they are placed: all of the last layers, none of the first ones
+//     static  75, 50, 25 and 0 % with experts that stay where they are placed: all of the last layers, none of the first ones
 //     park    everything given back in the middle of an answer, the context too, and taken again
 //     devices with two cards or more: the layers dealt to all of them; decode speed, and what each card gives and takes by itself
 
@@ -465,7 +465,7 @@ int main(int argc, char** argv) {
     if (wanted("short")) bench.curve({50, 25, 10});
     if (wanted("prompts")) bench.prompts();
     runner.reset();
-    for (const int percent : {75, 50, 25}) {
+    for (const int percent : {75, 50, 25, 0}) {
         if (wanted("static")) static_split(transformer, pool, target, percent);
     }
     if (wanted("devices")) several_devices(transformer, pool, *driver, verdict);
