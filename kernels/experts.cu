@@ -41,6 +41,9 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
         const int k = i * kWarp + lane();
         ahead[i] = single && own_row < a.w.rows && k < n ? reinterpret_cast<const float*>(row_of(a.w.data, own_row, a.w.row_bytes))[k] : 0.0F;
     }
+    // So are the norm's weights.
+    float weight[kShare];
+    load_share(a.norm, thread() * kShare, n, weight);
     wait_for_previous();
 
     // In shared memory: the normed row, and its codes where the router's weights are quantized.
@@ -61,9 +64,8 @@ HR_EARLY_KERNEL(router_row, RouterArguments, 256) {
     for (int piece = warp(); piece * 256 < n; piece += threads() / kWarp) {
         const int first = piece * 256 + lane() * kShare;
         float v[kShare];
-        float weight[kShare];
         load_share(row_of_x, first, n, v);
-        load_share(a.norm, first, n, weight);
+        if (piece != warp()) load_share(a.norm, first, n, weight);
         HR_UNROLL
         for (int i = 0; i < kShare; ++i) v[i] = (v[i] * inverse) * weight[i];
         store_forms(normed, x.groups_256, x.groups_32, 0, first, n, v);

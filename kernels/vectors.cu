@@ -3,6 +3,7 @@
 #include "core/compute/cpu/blocks.h"
 #include "kernels/arithmetic.h"
 #include "kernels/arguments.h"
+#include "kernels/copies.h"
 #include "kernels/shares.h"
 
 namespace headroom::device {
@@ -148,15 +149,15 @@ HR_KERNEL(embed_rows, EmbedArguments, 256) {
 
 namespace {
 
-// One row, by a block of at least 256 threads. x: where it is read.
-HR_DEVICE void norm_row(const kernels::NormArguments& a, std::int64_t row, const float* x) {
+// One row, by a block of at least 256 threads. x, weights: where they are read.
+HR_DEVICE void norm_row(const kernels::NormArguments& a, std::int64_t row, const float* x, const float* weights) {
     float v[kShare];
     const float inverse = 1.0F / sqrt(sum_of_squares(x, a.n) / static_cast<float>(a.n) + a.epsilon);
     for (int begin = warp() * 256; begin < a.n; begin += threads() * kShare) {
         const int first = begin + lane() * kShare;
         float weight[kShare];
         load_share(x, first, a.n, v);
-        load_share(a.weight, first, a.n, weight);
+        load_share(weights, first, a.n, weight);
         HR_UNROLL
         for (int i = 0; i < kShare; ++i) v[i] = (v[i] * inverse) * weight[i];
         store_forms(a.out, a.groups_256, a.groups_32, row, first, a.n, v);
@@ -179,32 +180,49 @@ HR_KERNEL(norm_rows, NormArguments, 1024) {
         return;
     }
     const std::int64_t row = block_x();
-    norm_row(a, row, a.x + (a.rows != nullptr ? a.rows[row] : row) * a.n);
+    norm_row(a, row, a.x + (a.rows != nullptr ? a.rows[row] : row) * a.n, a.weight);
 }
 
-// A block for each row, which stays in shared memory.
-HR_KERNEL(combine_norm_rows, CombineNormArguments, 1024) {
+// A block for each row, which stays in shared memory, and behind it the norm's weights: they come from the device's memory, since no step reads them twice, but
+// while the kernel before is still at work.
+HR_EARLY_KERNEL(combine_norm_rows, CombineNormArguments, 512) {
+    constexpr int kTogether = 8;  // outputs on their way
     const kernels::CombineArguments& c = a.combine;
     const std::int64_t token = block_x();
     float* row = reinterpret_cast<float*>(dynamic_shared());
+    float* weights = row + c.n;
+    for (int i = thread() * 4; i < c.n; i += threads() * 4) start_copy(weights + i, a.norm.weight + i, true);
+    close_copies();
+    wait_for_previous();
     const float* outputs = c.outputs + token * c.used * c.n;
+    const float* shares = c.shares + token * c.used;
     for (int i = thread() * 4; i < c.n; i += threads() * 4) {
-        Four sum = {};
-        for (int rank = 0; rank < c.used; ++rank) {
-            const Four output = *reinterpret_cast<const Four*>(outputs + static_cast<std::int64_t>(rank) * c.n + i);
-            const float share = c.shares[token * c.used + rank];
-            HR_UNROLL
-            for (int j = 0; j < 4; ++j) sum.x[j] = rank == 0 ? share * output.x[j] : fma(share, output.x[j], sum.x[j]);
-        }
         Four& x = *reinterpret_cast<Four*>(c.x + token * c.n + i);
-        Four own = x;
+        Four own = x, sum = {};
+        for (int first = 0; first < c.used; first += kTogether) {
+            Four output[kTogether];
+            float share[kTogether];
+            HR_UNROLL
+            for (int k = 0; k < kTogether; ++k) {
+                const int rank = first + k < c.used ? first + k : first;
+                output[k] = *reinterpret_cast<const Four*>(outputs + static_cast<std::int64_t>(rank) * c.n + i);
+                share[k] = shares[rank];
+            }
+            HR_UNROLL
+            for (int k = 0; k < kTogether; ++k) {
+                if (first + k >= c.used) continue;
+                HR_UNROLL
+                for (int j = 0; j < 4; ++j) sum.x[j] = first + k == 0 ? share[k] * output[k].x[j] : fma(share[k], output[k].x[j], sum.x[j]);
+            }
+        }
         HR_UNROLL
         for (int j = 0; j < 4; ++j) own.x[j] = own.x[j] + sum.x[j];
         x = own;
         *reinterpret_cast<Four*>(row + i) = own;
     }
+    wait_for_copies<0>();
     sync();
-    norm_row(a.norm, token, row);
+    norm_row(a.norm, token, row, weights);
 }
 
 // A warp for each 256 elements of all rows.

@@ -51,8 +51,8 @@ Result<> combine_norm_rows(Queue queue, const CombineNormArguments& arguments) {
     if (combine.host_outputs || norm.x != combine.x || !norm.weight || norm.rows || norm.n != combine.n || norm.n % 4 != 0) {
         return fail(ErrorKind::invalid_argument, "combine_norm_rows: rows of {} and {} elements do not go together", combine.n, norm.n);
     }
-    const auto threads = static_cast<unsigned>(std::clamp((norm.n + 127) / 128 * 32, 256, 1024));
-    return queue.kernels.launch(Kernel::combine_norm_rows, {static_cast<unsigned>(combine.tokens)}, {threads}, static_cast<unsigned>(norm.n) * sizeof(float),
+    const auto threads = static_cast<unsigned>(std::clamp((norm.n + 127) / 128 * 32, 256, 512));
+    return queue.kernels.launch(Kernel::combine_norm_rows, {static_cast<unsigned>(combine.tokens)}, {threads}, static_cast<unsigned>(norm.n) * 2 * sizeof(float),
                                 queue.stream, arguments);
 }
 
