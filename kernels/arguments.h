@@ -336,6 +336,8 @@ struct AttentionArguments {
     float* parts_to_hand = nullptr;
     std::int32_t blocks = 1;     // set by the launch: blocks for each token and KV head,
     std::int32_t finishers = 1;  // and how many of them at most finish the output
+    // attention_cluster_128_8, where there is one section: the output's quantized form [tokens, heads * head_dim_v], instead of out. No codes: out.
+    Quantized groups_256 = {};
 };
 
 // attention_step_WIDTH_HEADS: head_rows and attention_rows_HEADS in one, for heads of that width and tokens of which no two are of one session. What the pool holds of earlier positions must be there before the kernel before this one on the stream begins.
@@ -350,8 +352,18 @@ struct StepAttentionArguments {
 // attention_long_128_HEADS: attention_step for heads of that width, where the pages are many. A block has 256 threads and a multiprocessor for
 // itself: kLongSlots tiles of a strip (32 rows of K, every four kLongGap halves apart, or of V) for each warp, then HEADS heads and one more,
 // then the largest scores and sums of the strips of two pages, then the warps' weights, of every four rows 4 HEADS + 4.
+inline constexpr std::int32_t kMostAttentionThreads = 512;
 inline constexpr std::int32_t kLongWidth = 128, kLongSlots = 3, kLongGap = 8;
 constexpr std::int32_t long_part_floats(std::int32_t width) { return width + width / 4; }
+
+// attention_cluster_128_HEADS: attention_step for heads of that width, HEADS of them to a KV head. Four neighbouring blocks of kClusterThreads have a section.
+// Each has room for K and V of a quarter of its strips, for what all strips leave of a quarter of the heads, for the heads and two more, and for weights.
+inline constexpr std::int32_t kClusterBlocks = 4, kClusterThreads = 256;
+constexpr std::int32_t cluster_block_bytes(std::int32_t group) {
+    const std::int32_t strips = 2 * 256 / 32, own = group / kClusterBlocks;
+    return strips / kClusterBlocks * 2 * (32 * kLongWidth + 4 * 16) * 2 + strips * own * (kLongWidth + 2) * 4 + (group + 2) * kLongWidth * 4 +
+           strips / kClusterBlocks * 32 * group * 4;
+}
 
 // A block of attention_prefill has the query heads of a KV head of kPrefillRows / (heads / kv_heads) neighbouring tokens. On matrix units it
 // has a warp for each 16 such rows, and takes the keys in tiles of kPrefillKeys.
@@ -370,7 +382,6 @@ inline constexpr std::int32_t kPrefillCodesBytes =
 // Bytes of a warp's tile of K or V in shared memory at most: 2,048 halves and 3 gaps. attention_rows and attention_prefill have `tile_slots` of them for
 // each warp, then the heads that they work on at once and one more, then the scores of a strip for each warp.
 // Their blocks have 256 or kMostAttentionThreads threads.
-inline constexpr std::int32_t kMostAttentionThreads = 512;
 inline constexpr std::int32_t kSlotBytes = 4096 + 4 * 32;
 // Sections that a token can have: what a ticket can count.
 inline constexpr std::int32_t kMostSections = 4095;
@@ -504,6 +515,7 @@ struct AwaitArguments {
     X(attention_step_128_8, StepAttentionArguments)              \
     X(attention_long_128_4, StepAttentionArguments)              \
     X(attention_long_128_8, StepAttentionArguments)              \
+    X(attention_cluster_128_8, StepAttentionArguments)           \
     X(attention_prefill, AttentionArguments)                     \
     X(attention_prefill_64, AttentionArguments)                  \
     X(attention_prefill_96, AttentionArguments)                  \

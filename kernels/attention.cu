@@ -1,6 +1,7 @@
 // Heads of q, k and v made ready, and attention over the paged KV pool.
 
 #include "kernels/attention_chunk.h"
+#include "kernels/attention_clusters.h"
 #include "kernels/attention_long.h"
 #include "kernels/attention_tiles.h"
 #include "kernels/code_tiles.h"
@@ -84,6 +85,10 @@ HR_DEVICE void attention_long(const kernels::StepAttentionArguments& both) {
 }
 HR_EARLY_KERNEL(attention_long_128_4, StepAttentionArguments, 256) { attention_long<4, 128>(a); }
 HR_EARLY_KERNEL(attention_long_128_8, StepAttentionArguments, 256) { attention_long<8, 128>(a); }
+#endif
+
+#if defined(HR_CLUSTERS)
+HR_CLUSTER_KERNEL(attention_cluster_128_8, StepAttentionArguments, kernels::kClusterThreads, kernels::kClusterBlocks) { attend_in_clusters<2, 4, 128>(a.attention, a.heads); }
 #endif
 
 // Blocks: neighbouring tokens, KV head. In the order of attention_rows, page by page: where there are no matrix units for halves.

@@ -10,22 +10,29 @@
 
 namespace headroom::device {
 
+// How tiles of K and V lie in shared memory: row r in the r mod 4-th of four groups, which are 32 bytes apart beyond their size, so that 8 lanes to
+// each of four neighbouring rows read from all banks.
+struct TileShape {
+    int width, width_v;
+    int rows;  // of a tile: 8, 16 or 32
+
+    // Halves from group to group.
+    HR_DEVICE int group(int row_width) const { return rows / 4 * row_width + 16; }
+    HR_DEVICE int place(int row, int row_width) const { return row % 4 * group(row_width) + row / 4 * row_width; }
+};
+
 // The warp's tiles: those of its strip's K, then those of its V. One is used while the next ones arrive.
-// Row r of a tile lies in the r mod 4-th of four groups, which are 32 bytes apart beyond their size, so that 8 lanes to each of four
-// neighbouring rows read from all banks.
 template <int W>
-struct Stream {
+struct Stream : TileShape {
     static constexpr int kSlotHalves = kernels::kSlotBytes / 2;
 
-    int width, width_v;
-    int rows;   // of a tile: 8, 16 or 32
     int first;  // row of the first tile in the strip
     int tiles;  // of K, and of V
     int slots;  // 1 to 4
 
     // begin, end: the strip's visible rows; none: nothing is copied.
     HR_DEVICE Stream(const KvPool& pool, int page, int kv_head, int strip, int begin, int end, int all_slots)
-        : width(width_or<W>(pool.head_dim)), width_v(width_or<W>(pool.head_dim_v)), slots(all_slots) {
+        : TileShape{width_or<W>(pool.head_dim), width_or<W>(pool.head_dim_v), 0}, slots(all_slots) {
         const int wider = width > width_v ? width : width_v;
         rows = wider <= 64 ? 32 : wider <= 128 ? 16 : 8;
         first = begin / rows * rows;
@@ -37,9 +44,6 @@ struct Stream {
     }
     // The warp's memory, when all tiles have been used.
     HR_DEVICE float* memory() const { return reinterpret_cast<float*>(slot(0)); }
-    // Halves from group to group.
-    HR_DEVICE int group(int row_width) const { return rows / 4 * row_width + 16; }
-    HR_DEVICE int place(int row, int row_width) const { return row % 4 * group(row_width) + row / 4 * row_width; }
     // The next tile, for the whole warp.
     HR_DEVICE std::uint16_t* next() const {
         if (slots == 4) wait_for_copies<3>();
@@ -121,11 +125,11 @@ HR_DEVICE void put_row(std::uint16_t* to, const std::uint16_t* from, int width) 
 // scores[position][HB] of the tile's rows and of `heads` heads, H at a time; those too many mean nothing. queries: [HB, width]. J: words to a lane; or more, where kExact is false: the elements
 // too many count as zero and change nothing.
 template <int H, int J, bool kExact, int HB, int W>
-HR_DEVICE void score_heads(const Stream<W>& stream, const std::uint16_t* tile, const float* queries, int heads, float scale, float* scores) {
+HR_DEVICE void score_heads(const TileShape& shape, const std::uint16_t* tile, const float* queries, int heads, float scale, float* scores) {
     constexpr int kSteps = H >= 4 && W == 0 ? 1 : H >= 2 || W == 0 ? 2 : 4;  // on their way together: few heads are all latency
-    const int l = lane() % 8, turn = l % H, width = kExact ? 16 * J : stream.width;
-    const int steps = stream.rows / 4;
-    tile += lane() / 8 * stream.group(width) + 2 * l;
+    const int l = lane() % 8, turn = l % H, width = kExact ? 16 * J : shape.width;
+    const int steps = shape.rows / 4;
+    tile += lane() / 8 * shape.group(width) + 2 * l;
     scores += lane() / 8 * HB + l;
 #pragma unroll 1
     for (int set = 0; set < heads; set += H) {
@@ -175,12 +179,12 @@ HR_DEVICE void score(const Stream<W>& stream, const std::uint16_t* tile, const f
     constexpr int kMost = HB < 4 ? HB : 4, kFew = HB < 2 ? HB : 2;  // so that the queries fit the registers
     if constexpr (W > 0) {
         static_assert(W <= 128);
-        score_heads<kMost, W / 16, true, HB>(stream, tile, queries, heads, scale, scores);
+        score_heads<kMost, W / 16, true, HB, W>(stream, tile, queries, heads, scale, scores);
     } else {
-        if (stream.width == 64) return score_heads<kMost, 4, true, HB>(stream, tile, queries, heads, scale, scores);
-        if (stream.width == 128) return score_heads<kMost, 8, true, HB>(stream, tile, queries, heads, scale, scores);
-        if (stream.width == 256) return score_heads<kFew, 16, true, HB>(stream, tile, queries, heads, scale, scores);
-        score_heads<kFew, 16, false, HB>(stream, tile, queries, heads, scale, scores);
+        if (stream.width == 64) return score_heads<kMost, 4, true, HB, W>(stream, tile, queries, heads, scale, scores);
+        if (stream.width == 128) return score_heads<kMost, 8, true, HB, W>(stream, tile, queries, heads, scale, scores);
+        if (stream.width == 256) return score_heads<kFew, 16, true, HB, W>(stream, tile, queries, heads, scale, scores);
+        score_heads<kFew, 16, false, HB, W>(stream, tile, queries, heads, scale, scores);
     }
 }
 
@@ -231,9 +235,8 @@ struct Share {
     }
 
     // Adds the tile's rows of the fours first … last - 1, ascending. weights: [rows, HB].
-    template <int W>
-    HR_DEVICE void add(const Stream<W>& stream, const std::uint16_t* tile, int first, int last, const float* weights) {
-        const int width = stream.width_v, group = stream.group(width);
+    HR_DEVICE void add(const TileShape& shape, const std::uint16_t* tile, int first, int last, const float* weights) {
+        const int width = shape.width_v, group = shape.group(width);
         const std::uint16_t* from = tile + element + first * width;
         weights += head + first * 4 * HB;
 #pragma unroll 1

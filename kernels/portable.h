@@ -42,6 +42,7 @@
 // launch), and wait before their first statement until that one has ended and everything it wrote is there. HR_EARLY_KERNEL leaves the
 // waiting to the kernel: before wait_for_previous() it may read weights, and nothing that any kernel writes. HR_ORDERED_KERNEL also leaves it
 // to the kernel when the next one may start: where that is after wait_for_previous(), the next one may read what was written before this one.
+// HR_CLUSTER_KERNEL is an early kernel, two blocks to a multiprocessor, whose neighbouring blocks along x, `cluster` of them, reach each other's shared memory (kernels/clusters.h).
 // HR_THREADS(cuda, hip): a number of threads that differs.
 #if defined(HR_HIP)
 #define HR_THREADS(cuda, hip) hip
@@ -61,17 +62,20 @@
 #define HR_THREADS(cuda, hip) cuda
 #define HR_KERNEL(name, Arguments, threads) HR_KERNEL_OF(name, Arguments, threads, 1)
 #define HR_KERNEL_OF(name, Arguments, threads, blocks) \
-    HR_ENTRY_OF(name, Arguments, threads, blocks, headroom::device::let_next_start(), headroom::device::wait_for_previous())
+    HR_ENTRY_OF(name, Arguments, __launch_bounds__(threads, blocks), headroom::device::let_next_start(), headroom::device::wait_for_previous())
 #define HR_EARLY_KERNEL(name, Arguments, threads) HR_EARLY_KERNEL_OF(name, Arguments, threads, 1)
-#define HR_EARLY_KERNEL_OF(name, Arguments, threads, blocks) HR_ENTRY_OF(name, Arguments, threads, blocks, headroom::device::let_next_start(), (void)0)
-#define HR_ORDERED_KERNEL(name, Arguments, threads) HR_ENTRY_OF(name, Arguments, threads, 1, (void)0, (void)0)
-#define HR_ENTRY_OF(name, Arguments, threads, blocks, next, before)                                                                        \
-    static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a);                                                           \
-    extern "C" __global__ void __launch_bounds__(threads, blocks) headroom_##name(const __grid_constant__ headroom::kernels::Arguments a) { \
-        next;                                                                                                                              \
-        before;                                                                                                                            \
-        body_of_##name(a);                                                                                                                 \
-    }                                                                                                                                      \
+#define HR_EARLY_KERNEL_OF(name, Arguments, threads, blocks) \
+    HR_ENTRY_OF(name, Arguments, __launch_bounds__(threads, blocks), headroom::device::let_next_start(), (void)0)
+#define HR_CLUSTER_KERNEL(name, Arguments, threads, cluster) \
+    HR_ENTRY_OF(name, Arguments, __cluster_dims__(cluster, 1, 1) __launch_bounds__(threads, 2), headroom::device::let_next_start(), (void)0)
+#define HR_ORDERED_KERNEL(name, Arguments, threads) HR_ENTRY_OF(name, Arguments, __launch_bounds__(threads, 1), (void)0, (void)0)
+#define HR_ENTRY_OF(name, Arguments, bounds, next, before)                                                       \
+    static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a);                                 \
+    extern "C" __global__ void bounds headroom_##name(const __grid_constant__ headroom::kernels::Arguments a) { \
+        next;                                                                                                    \
+        before;                                                                                                  \
+        body_of_##name(a);                                                                                       \
+    }                                                                                                            \
     static HR_DEVICE void body_of_##name(const headroom::kernels::Arguments& a)
 #endif
 

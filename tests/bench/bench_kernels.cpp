@@ -360,6 +360,8 @@ void layers(Bench& bench, cpu::KvType kv_type, std::int32_t position, std::int32
     const Quantized groups = bench.quantized(std::int64_t{tokens} * 4096, 256);
     if (tokens > 1) qkv.groups_256 = out.groups_256 = groups;
     qkv.forms = out.forms = kForm256;
+    at.a.pool = at.h.pool;
+    if (attention_quantizes(bench.queue(), at.a)) at.a.groups_256 = groups;
     qkv.x = x;
     out.x = at.a.out;
     qkv.norm = bench.space<float>(width);
@@ -397,7 +399,7 @@ void layers(Bench& bench, cpu::KvType kv_type, std::int32_t position, std::int32
          }},
         {"q k v", [&] { return product(qkv); }},
         {"attention", [&] { return at.launch(bench); }},
-        {"heads", [&] { return tokens == 1 ? Result<>{} : norm_rows(bench.queue(), heads); }},
+        {"heads", [&] { return tokens == 1 || at.a.groups_256.codes != nullptr ? Result<>{} : norm_rows(bench.queue(), heads); }},
         {"o", [&] { return product(out); }},
         {"router",
          [&] {
@@ -468,9 +470,13 @@ int main(int argc, char** argv) {
     for (const cpu::KvType type : {cpu::KvType::f16, cpu::KvType::q8_0}) {
         for (const std::int32_t position : {200, 300, 16400}) layers(bench, type, position, 1, q4_k);
     }
-    for (const std::uint32_t down : {q4_k, q6_k}) layers(bench, cpu::KvType::f16, 200, 8, down);
-    attention(bench, "30b", 32, 4, 300, 8);
-    attention(bench, "8b", 32, 8, 300, 8);
+    for (const std::int32_t position : {200, 300}) {
+        for (const std::uint32_t down : {q4_k, q6_k}) layers(bench, cpu::KvType::f16, position, 8, down);
+        for (const std::int32_t tokens : {2, 4, 8}) {
+            attention(bench, "30b", 32, 4, position, tokens);
+            attention(bench, "8b", 32, 8, position, tokens);
+        }
+    }
     products(bench, "30b logits", {{q6_k, 151936}}, 2048, 1, false, true);
     products(bench, "30b logits, 8 tokens", {{q6_k, 151936}}, 2048, 8, false, false);
     products(bench, "8b q k v", {{q4_k, 4096}, {q4_k, 1024}, {q6_k, 1024}}, 4096, 1, false, true);

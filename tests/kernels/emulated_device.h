@@ -31,6 +31,7 @@
 #define HR_KERNEL_OF(name, Arguments, most_threads, blocks) HR_KERNEL(name, Arguments, most_threads)
 #define HR_EARLY_KERNEL(name, Arguments, most_threads) HR_KERNEL(name, Arguments, most_threads)
 #define HR_EARLY_KERNEL_OF(name, Arguments, most_threads, blocks) HR_KERNEL(name, Arguments, most_threads)
+#define HR_CLUSTER_KERNEL(name, Arguments, most_threads, cluster) HR_KERNEL(name, Arguments, most_threads)
 #define HR_ORDERED_KERNEL(name, Arguments, most_threads) HR_KERNEL(name, Arguments, most_threads)
 
 namespace headroom::device {

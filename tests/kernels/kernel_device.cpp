@@ -62,6 +62,11 @@ KernelDevice::KernelDevice(const QString& name) {
     if (name == "emulator" || name == "simulator") {
         simulator_ = std::make_unique<SimGpu>();
         emulated_ = name == "emulator";
+        if (emulated_) {  // every kernel there is
+            auto description = SimGpu::healthy();
+            description["cuda"][0]["architecture"] = "9.0";
+            simulator_->reset(description);
+        }
         if (emulated_) register_emulated_kernels(*simulator_);
         driver_ = required(gpu::Driver::load(gpu::Backend::cuda, simulator_->path()));
         required(driver_->make_current(0));

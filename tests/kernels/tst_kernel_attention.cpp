@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/compute/cpu/arithmetic.h"
 #include "core/compute/cpu/reference.h"
@@ -133,7 +134,7 @@ std::vector<std::int32_t> lengths_for(const std::vector<Place>& places) {
     return lengths;
 }
 
-// Rows of test functions: how K and V are kept, and whether the device's matrix units are left alone.
+// Rows of test functions: how K and V are kept, and whether the device's matrix units, and what came after them, are left alone.
 void list_types() {
     QTest::addColumn<cpu::KvType>("type");
     QTest::addColumn<bool>("plain");
@@ -234,7 +235,10 @@ private slots:
     }
 
     // Both at once, a token each of several sessions: the token's own K and V are seen and stored.
-    void stepsAttendAsTheCpu_data() { list_types(); }
+    void stepsAttendAsTheCpu_data() {
+        list_types();
+        QTest::newRow("f16 without matrix units") << cpu::KvType::f16 << true;
+    }
     void stepsAttendAsTheCpu() {
         auto& device = KernelDevice::chosen();
         QFETCH(cpu::KvType, type);
@@ -251,6 +255,12 @@ private slots:
             {{4, 1, 64, 64}, {{0, 600}, {1, 50}, {2, 511}}, 257},
             {{2, 1, 256, 256}, {{0, 513}}, 0},
             {{16, 1, 192, 128}, {{0, 520}, {1, 7}}, 0},
+            // attention_cluster: sections of every length, whole and windows that begin and end in the same strip, the same page and another.
+            {{8, 1, 128, 128}, {{0, 300}, {1, 31}, {2, 32}, {3, 0}, {4, 511}, {5, 127}}, 0},
+            {{4, 1, 128, 128}, {{0, 257}, {1, 96}, {2, 416}}, 0},
+            {{8, 2, 128, 128}, {{0, 1030}, {1, 64}}, 0},
+            {{16, 2, 128, 128}, {{0, 700}, {1, 270}, {2, 1100}, {3, 4}}, 300},
+            {{8, 1, 128, 128}, {{0, 515}, {1, 255}, {2, 256}, {3, 389}}, 7},
         };
         // As if there were many pages: attention_long, with a page to a block, with several, and with all.
         std::vector<Case> of_many = {
@@ -271,7 +281,7 @@ private slots:
             cases.push_back({{32, 4, 128, 128}, {}, 0});
             for (std::int32_t t = 0; t < 64; ++t) cases.back().places.push_back({t, 37 * t});
         }
-        int variant = 1;
+        int variant = 1, quantizing = 0;
         for (const Case& c : cases) {
             Pool pool(device, c.shape, type, lengths_for(c.places), random);
             RawHeads heads(device, pool, c.places, variant++ % 8, random);
@@ -296,7 +306,28 @@ private slots:
             QCOMPARE(tickets.read(), std::vector<std::int32_t>(static_cast<std::size_t>(heads.tokens * c.shape.heads)));
             QVERIFY(std::ranges::all_of(partials.read(), [](float word) { return std::bit_cast<std::uint32_t>(word) == 0xffffffffU; }));
             QVERIFY(same_bits(parts.read(), nothing));
+            if (!kernels::attention_quantizes(queue, arguments)) continue;
+            const auto forms = [&](const auto& make) {
+                const Array<std::int8_t> codes(device, size);
+                const Array<float> scales(device, size / 256);
+                const Array<std::int16_t> sums(device, size / 16);
+                const auto done = make(kernels::Quantized{codes.data(), scales.data(), sums.data()});
+                return std::tuple(done.has_value(), codes.read(), scales.read(), sums.read());
+            };
+            const auto of_output = forms([&](const kernels::Quantized& to) {
+                return kernels::norm_rows(queue, {.x = out.data(), .rows = nullptr, .weight = nullptr, .epsilon = 0, .count = heads.tokens,
+                                                  .n = c.shape.heads * c.shape.v_dim, .out = nullptr, .groups_256 = to, .groups_32 = {}});
+            });
+            const auto at_once = forms([&](const kernels::Quantized& to) {
+                kernels::AttentionArguments quantized = arguments;
+                quantized.groups_256 = to;
+                return kernels::attention_step(queue, heads.arguments(), quantized);
+            });
+            QVERIFY(std::get<0>(at_once));
+            QVERIFY(at_once == of_output);
+            ++quantizing;
         }
+        if (device.emulated() && !device.simulated() && type == cpu::KvType::f16 && !plain) QVERIFY(quantizing > 0);
     }
 
     void attentionIsTheCpus_data() { list_types(); }

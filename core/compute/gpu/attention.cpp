@@ -10,6 +10,7 @@ constexpr int most_group = 16;
 constexpr unsigned threads = 256;
 constexpr std::int32_t section_pages = 2;
 constexpr std::int32_t long_pages = 16;  // from so many on attention_long is quicker
+constexpr std::int32_t cluster_heads = 8;  // query heads to a KV head that attention_cluster is for
 
 // How a block of attention is launched: threads, and tiles in shared memory to each of its warps.
 struct Block {
@@ -83,6 +84,11 @@ Result<> head_rows(Queue queue, const HeadArguments& arguments) {
 
 namespace {
 
+// A window may begin in the middle of a section.
+std::int32_t sections_of(const AttentionArguments& arguments) {
+    return arguments.window > 0 ? arguments.max_chunks / section_pages + 1 : (arguments.max_chunks + section_pages - 1) / section_pages;
+}
+
 // How attention_rows and attention_step divide the work.
 struct Division {
     gpu::Grid grid;
@@ -103,8 +109,7 @@ Result<Division> divide(Queue queue, const char* kernel, const AttentionArgument
     const std::int32_t pages = arguments.max_chunks;
     if (pages <= 0) return fail(ErrorKind::invalid_argument, "{}: room for {} pages", kernel, pages);
     const int group = arguments.heads / arguments.pool.kv_heads;
-    // A window may begin in the middle of a section.
-    const std::int32_t sections = arguments.window > 0 ? pages / section_pages + 1 : (pages + section_pages - 1) / section_pages;
+    const std::int32_t sections = sections_of(arguments);
     if (sections > kMostSections) return fail(ErrorKind::invalid_argument, "{}: {} pages; at most {} are taken", kernel, pages, kMostSections * section_pages);
     // A block has all query heads of its KV head, so that K and V are read once; where that leaves most of the device idle, fewer. With codes eight take
     // as long as one.
@@ -181,7 +186,30 @@ Result<> attention_long(Queue queue, const HeadArguments& heads, const Attention
                                 queue.stream, both);
 }
 
+// Whether attention_cluster can do this, and is quicker: several tokens, whose blocks find room on the device all at once.
+bool takes_clusters(Queue queue, const AttentionArguments& arguments) {
+    const KvPool& pool = arguments.pool;
+    const int group = arguments.heads / pool.kv_heads;
+    if (!has_clusters(queue) || has_codes(pool) || pool.head_dim != kLongWidth || pool.head_dim_v != kLongWidth) return false;
+    if (arguments.tokens < 2 || arguments.max_chunks <= 0 || group != cluster_heads) return false;
+    constexpr unsigned reserved = 1024, own = 64;  // by the driver for each block, and for the kernel's own variables
+    const unsigned bytes = static_cast<unsigned>(cluster_block_bytes(group)) + own + reserved;
+    const std::int64_t blocks = std::int64_t{kClusterBlocks} * pool.kv_heads * sections_of(arguments) * arguments.tokens;
+    return blocks <= std::int64_t{std::min((queue.kernels.shared_limit() + reserved) / bytes, 2U)} * queue.kernels.device().multiprocessors;
+}
+
+Result<> attention_in_clusters(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
+    const gpu::Grid grid{static_cast<unsigned>(arguments.pool.kv_heads * kClusterBlocks), static_cast<unsigned>(sections_of(arguments)),
+                         static_cast<unsigned>(arguments.tokens)};
+    return queue.kernels.launch(Kernel::attention_cluster_128_8, grid, {kClusterThreads}, static_cast<unsigned>(cluster_block_bytes(cluster_heads)), queue.stream,
+                                StepAttentionArguments{.heads = heads, .attention = arguments});
+}
+
 }  // namespace
+
+bool attention_quantizes(Queue queue, const AttentionArguments& arguments) noexcept {
+    return !takes_long(queue, arguments) && takes_clusters(queue, arguments) && sections_of(arguments) == 1;
+}
 
 Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
     if (arguments.tokens <= 0) return {};
@@ -193,6 +221,7 @@ Result<> attention_step(Queue queue, const HeadArguments& heads, const Attention
         return attention_rows(queue, arguments);
     }
     if (takes_long(queue, arguments)) return attention_long(queue, heads, arguments);
+    if (takes_clusters(queue, arguments)) return attention_in_clusters(queue, heads, arguments);
     HR_TRY(const Division division, divide(queue, "attention_step", arguments, true));
     const auto of_width = [&](Kernel of_64, Kernel of_128) { return width == 64 ? of_64 : of_128; };
     const Kernel kernel = codes                   ? of_width(Kernel::attention_step_q8_64, Kernel::attention_step_q8_128)

@@ -55,6 +55,8 @@ struct Queue {
 // attention.cpp
 [[nodiscard]] Result<> head_rows(Queue queue, const HeadArguments& arguments);
 [[nodiscard]] Result<> attention_rows(Queue queue, const AttentionArguments& arguments);
+// Whether attention_step leaves the output's quantized form instead of the output, where groups_256 says so; it has to be empty elsewhere.
+[[nodiscard]] bool attention_quantizes(Queue queue, const AttentionArguments& arguments) noexcept;
 // head_rows and attention_rows, in one kernel where there is one for the heads' width.
 [[nodiscard]] Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments);
 // Whether there is a kernel for one token over many pages of a pool of this shape, so that AttentionArguments::parts_to_hand is of use: halves,

@@ -41,14 +41,17 @@ namespace headroom::kernels {
 // Threads to a block of row.cu's kernels (HR_ROW_THREADS there).
 [[nodiscard]] inline unsigned wide_block(Queue queue) noexcept { return queue.kernels.device().architecture.starts_with("sm_") ? 1024 : 512; }
 
-// Whether the kernels on matrix units are there: NVIDIA's compute capability 8.0 and later, "sm_80" (kernels/half_tiles.h, code_tiles.h).
-[[nodiscard]] inline bool has_matrix_units(Queue queue) noexcept {
+// NVIDIA's compute capability, "sm_80"; 0: another architecture.
+[[nodiscard]] inline int compute_capability(Queue queue) noexcept {
     const std::string_view architecture = queue.kernels.device().architecture;
     constexpr std::string_view prefix = "sm_";
     int capability = 0;
     if (architecture.starts_with(prefix)) std::from_chars(architecture.data() + prefix.size(), architecture.data() + architecture.size(), capability);
-    return capability >= 80;
+    return capability;
 }
+// Whether the kernels on matrix units are there (kernels/half_tiles.h, code_tiles.h), and those of blocks that work together (clusters.h).
+[[nodiscard]] inline bool has_matrix_units(Queue queue) noexcept { return compute_capability(queue) >= 80; }
+[[nodiscard]] inline bool has_clusters(Queue queue) noexcept { return compute_capability(queue) >= 90; }
 
 // The one of three kernels that is for this type, if there is one.
 [[nodiscard]] inline std::optional<Kernel> of_type(std::uint32_t type, Kernel q4_k, Kernel q5_k, Kernel q6_k) noexcept {

@@ -129,14 +129,15 @@ Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const St
                                        .layout = static_cast<std::int32_t>(transformer_.rope_layout),
                                        .heads = static_cast<std::int32_t>(model.heads), .tokens = static_cast<std::int32_t>(step.tokens),
                                        .pool = kv_pool(i), .places = step.places};
-    const kernels::AttentionArguments arguments{.q = scratch_.q, .out = scratch_.heads, .heads = static_cast<std::int32_t>(model.heads),
-                                                .tokens = static_cast<std::int32_t>(step.tokens), .window = static_cast<std::int32_t>(layer.window),
-                                                .scale = model.attention_scale, .pool = kv_pool(i), .places = step.places,
-                                                .max_chunks = static_cast<std::int32_t>(step.chunks), .partials = scratch_.partials,
-                                                .tickets = scratch_.tickets,
-                                                .parts_to_hand = step.tokens <= scratch_.long_rows ? scratch_.parts_to_hand : nullptr};
+    kernels::AttentionArguments arguments{.q = scratch_.q, .out = scratch_.heads, .heads = static_cast<std::int32_t>(model.heads),
+                                          .tokens = static_cast<std::int32_t>(step.tokens), .window = static_cast<std::int32_t>(layer.window),
+                                          .scale = model.attention_scale, .pool = kv_pool(i), .places = step.places,
+                                          .max_chunks = static_cast<std::int32_t>(step.chunks), .partials = scratch_.partials,
+                                          .tickets = scratch_.tickets,
+                                          .parts_to_hand = step.tokens <= scratch_.long_rows ? scratch_.parts_to_hand : nullptr};
     if (captured) {
         // One token of each session, and a step is a graph: the steps before have ended when it begins.
+        if (form_of(layer.out.weight) == kernels::kForm256 && kernels::attention_quantizes(queue(), arguments)) arguments.groups_256 = scratch_.groups_256;
         HR_CHECK(kernels::attention_step(queue(), heads, arguments));
     } else {
         HR_CHECK(kernels::head_rows(queue(), heads));
@@ -153,7 +154,7 @@ Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const St
         }
     }
     const Target out[] = {{&layer.out, scratch_.x, true}};
-    return multiply(scratch_.heads, nullptr, step.tokens, out);
+    return arguments.groups_256.codes != nullptr ? products(scratch_.heads, step.tokens, out, false) : multiply(scratch_.heads, nullptr, step.tokens, out);
 }
 
 // x += down(silu(gate(norm(x))) * up(norm(x))).
