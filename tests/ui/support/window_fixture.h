@@ -14,6 +14,8 @@
 namespace headroom::test {
 
 class WindowFixture {
+    static constexpr int kLongest = 60'000;  // ms for what takes a moment, on a machine that has much else to do
+
 public:
     explicit WindowFixture(std::shared_ptr<Script> with = std::make_shared<Script>()) : script(std::move(with)) {}
 
@@ -22,10 +24,10 @@ public:
         program = std::make_unique<ui::Program>(path(), std::make_unique<ScriptedBackend>(script), std::make_unique<ScriptedDevices>(devices),
                                                 std::make_unique<ScriptedServer>(server));
         window().show();
-        if (!QTest::qWaitForWindowExposed(&window())) qFatal("the window was not shown");
+        if (!QTest::qWaitForWindowExposed(&window(), kLongest)) qFatal("the window was not shown");
         if (!load) return;
         program->open_first_model({}, 0, 0);
-        if (!QTest::qWaitFor([this] { return ready(); })) qFatal("the scripted model was not loaded");
+        if (!QTest::qWaitFor([this] { return ready(); }, kLongest)) qFatal("the scripted model was not loaded");
     }
     void stop() { program.reset(); }
 
@@ -55,7 +57,7 @@ public:
         QTest::keyClick(input, Qt::Key_Return);
     }
     void wait_idle() const {
-        if (!QTest::qWaitFor([this] { return !program->chats().busy(); })) qFatal("the answer did not end");
+        if (!QTest::qWaitFor([this] { return !program->chats().busy(); }, kLongest)) qFatal("the answer did not end");
         QTest::qWait(50);  // the last update of the view
     }
 
