@@ -196,6 +196,7 @@ struct ExpertsGateUpArguments {
 // experts_down: a few tokens: quantizes the rows of hidden itself; y[c] = down hidden[c] for the choices that are on the device.
 // outputs null: x[t] += the weighted sum of y over the ranks (cpu::combine_experts); every expert chosen is on the device.
 // Else: outputs[c] = y[c] for those, and combine_rows follows.
+inline constexpr int kMostDownRows = 128;  // of a block of experts_down and experts_down_TYPE
 struct ExpertsDownArguments {
     const ExpertAddresses* table;
     ExpertShape shape;
@@ -349,12 +350,18 @@ struct StepAttentionArguments {
 // The same where K and V are int8 codes: head_rows_q8, attention_rows_q8 and attention_prefill_q8 (page by page in the exact order, without matrix units),
 // attention_rows_q8_tiles and attention_step_q8_WIDTH (matrix units for int8), attention_prefill_q8_WIDTH (those for halves, which the codes become).
 
+#if defined(__CUDACC__)
+#define HR_ANYWHERE __host__ __device__ constexpr  // both the host and kernels call it
+#else
+#define HR_ANYWHERE constexpr
+#endif
+
 // attention_long_128_HEADS: attention_step for heads of that width, where the pages are many. A block has 256 threads and a multiprocessor for
 // itself: kLongSlots tiles of a strip (32 rows of K, every four kLongGap halves apart, or of V) for each warp, then HEADS heads and one more,
 // then the largest scores and sums of the strips of two pages, then the warps' weights, of every four rows 4 HEADS + 4.
 inline constexpr std::int32_t kMostAttentionThreads = 512;
 inline constexpr std::int32_t kLongWidth = 128, kLongSlots = 3, kLongGap = 8;
-constexpr std::int32_t long_part_floats(std::int32_t width) { return width + width / 4; }
+HR_ANYWHERE std::int32_t long_part_floats(std::int32_t width) { return width * 3 / 2; }
 
 // attention_cluster_128_HEADS: attention_step for heads of that width, HEADS of them to a KV head. Four neighbouring blocks of kClusterThreads have a section.
 // Each has room for K and V of a quarter of its strips, for what all strips leave of a quarter of the heads, for the heads and two more, and for weights.
@@ -390,11 +397,6 @@ inline constexpr std::int32_t kMostSections = 4095;
 // from row to row of a strip's output (floats); bytes of a warp's memory, on matrix units: keys (or the output in their place), values, scales, and what
 // the values' weights are made integers with; without: the output, the weights, and a block's integers.
 inline constexpr std::int32_t kCodeHeads = 8;
-#if defined(__CUDACC__)
-#define HR_ANYWHERE __host__ __device__ constexpr  // both the host and kernels call it
-#else
-#define HR_ANYWHERE constexpr
-#endif
 HR_ANYWHERE std::int32_t code_heads(std::int32_t width_v) { return width_v > 128 ? kCodeHeads / 2 : kCodeHeads; }
 HR_ANYWHERE std::int32_t code_row(std::int32_t width) { return width | 32; }
 HR_ANYWHERE std::int32_t output_row(std::int32_t width_v) { return width_v + 4; }
@@ -526,6 +528,7 @@ struct AwaitArguments {
     X(attention_rows_q8_tiles, AttentionArguments)               \
     X(attention_step_q8_64, StepAttentionArguments)              \
     X(attention_step_q8_128, StepAttentionArguments)             \
+    X(attention_long_q8_128, StepAttentionArguments)             \
     X(attention_prefill_q8, AttentionArguments)                  \
     X(attention_prefill_q8_64, AttentionArguments)               \
     X(attention_prefill_q8_96, AttentionArguments)               \

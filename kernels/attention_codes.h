@@ -63,8 +63,10 @@ struct PlainCodes {
     const std::uint16_t *k_scales, *v_scales;
     int width, width_v;
 
-    HR_DEVICE PlainCodes(unsigned char* memory, const KvPool& pool, const WarpStrip& at, int kv_head)
-        : output(reinterpret_cast<float*>(memory)), width(width_or<W>(pool.head_dim)), width_v(width_or<W>(pool.head_dim_v)) {
+    HR_DEVICE void start(unsigned char* memory, const KvPool& pool, const WarpStrip& at, int kv_head) {
+        width = width_or<W>(pool.head_dim);
+        width_v = width_or<W>(pool.head_dim_v);
+        output = reinterpret_cast<float*>(memory);
         weights = reinterpret_cast<float*>(memory + kernels::output_bytes(width_v));
         codes = reinterpret_cast<unsigned char*>(weights + kCodeHeads * kStrip);
         factors = reinterpret_cast<float*>(codes + kCodeHeads * 64);
@@ -156,8 +158,11 @@ struct CodeTiles {
     int width, width_v, row;
 
     // Starts the copies of the strip.
-    HR_DEVICE CodeTiles(unsigned char* memory, const KvPool& pool, const WarpStrip& at, int kv_head)
-        : k(memory), width(width_or<W>(pool.head_dim)), width_v(width_or<W>(pool.head_dim_v)), row(kernels::code_row(width)) {
+    HR_DEVICE void start(unsigned char* memory, const KvPool& pool, const WarpStrip& at, int kv_head) {
+        width = width_or<W>(pool.head_dim);
+        width_v = width_or<W>(pool.head_dim_v);
+        row = kernels::code_row(width);
+        k = memory;
         v = k + kernels::tiles_keys_bytes(width, width_v);
         k_scales = reinterpret_cast<std::uint16_t*>(v + kStrip * width_v);
         v_scales = k_scales + width;
@@ -258,6 +263,11 @@ private:
         const unsigned char* mine = k + r * row + 8 * c;
         const unsigned char* query = queries.codes + r * queries.row + 8 * c;
         const std::uint16_t* scales = k_scales + (r / 2 * 8 + r % 2) * blocks;
+        // Those of all of the lane's positions at once, where their number is known.
+        constexpr int kBlocks = W > 0 ? W / kCodeBlock : 2;
+        Halves<kBlocks> all[4];
+        HR_UNROLL
+        for (int j = 0; j < 4; ++j) all[j] = W > 0 ? *reinterpret_cast<const Halves<kBlocks>*>(scales + 2 * j * blocks) : Halves<kBlocks>{};
         HR_UNROLL
         for (int b = 0; b < blocks; ++b) {
             const Pair right = *reinterpret_cast<const Pair*>(query + b * kCodeBlock);
@@ -271,7 +281,7 @@ private:
                 HR_UNROLL
                 for (int i = 0; i < 4; ++i) {
                     const int j = 2 * t + i / 2;
-                    const float d = half_to_float(scales[2 * j * blocks + b]);
+                    const float d = W > 0 ? all[j].value(b) : half_to_float(scales[2 * j * blocks + b]);
                     s[j][i % 2] = fma(d * query_scale.x[i % 2], to_float(sum[i]), s[j][i % 2]);
                 }
             }
@@ -368,6 +378,46 @@ private:
 
 #endif
 
+// What a block has in shared memory behind its warps' strips (code_block_bytes).
+struct CodeMemory {
+    QueryCodes queries;
+    float *strips_largest, *strips_sum;  // [warps, 8]
+    float* made;                         // [heads and two more, width]
+    FreshCodes fresh;
+
+    HR_DEVICE CodeMemory(int warps, int strip_bytes, int width, int width_v)
+        : queries(dynamic_shared() + warps * strip_bytes, width), strips_largest(queries.scales + width / kCodeBlock * kCodeHeads),
+          strips_sum(strips_largest + warps * kCodeHeads), made(strips_sum + warps * kCodeHeads),
+          fresh(reinterpret_cast<unsigned char*>(made + (kCodeHeads + 2) * width), width, width_v) {}
+    HR_DEVICE StripSums sums() const { return {strips_largest + warp() * kCodeHeads, strips_sum + warp() * kCodeHeads}; }
+};
+
+// Leaves the query heads' codes in the block's shared memory, and those of the token's own K and V, which are kept in the pool if the block stores them.
+template <int W>
+HR_DEVICE void make_codes(HeadTasks<W>& tasks, const WarpStrip& at, bool stores, const CodeMemory& memory) {
+#pragma unroll 1
+    for (; !tasks.done(); tasks.next()) {
+        float* row = memory.made + tasks.number * W;
+        tasks.make(row);
+        if (tasks.is_query()) {
+            memory.queries.put(tasks.number, row, W);
+            continue;
+        }
+        const bool is_k = tasks.is_key();
+        const KvPool& kv = tasks.a.pool;
+        const PageCodes pool = is_k ? key_codes<W>(kv, at.own_page, tasks.kv_head) : value_codes<W>(kv, at.own_page, tasks.kv_head);
+        unsigned char* kept = is_k ? memory.fresh.k : memory.fresh.v;
+        std::uint16_t* scales = is_k ? memory.fresh.k_scales : memory.fresh.v_scales;
+        quantize_kept(row, W, [&](int i, std::uint32_t codes, std::uint16_t scale) {
+            *reinterpret_cast<std::uint32_t*>(kept + i) = codes;
+            if (i % kCodeBlock == 0) scales[i / kCodeBlock] = scale;
+            if (!stores) return;
+            if (is_k) pool.put_key(W, at.own_row, i, codes, scale);
+            else pool.put_value(W, at.own_row, i, codes, scale);
+        });
+    }
+}
+
 // As attend in attention_chunk.h: the query heads head … head + heads - 1 of a token, at most code_heads of the values' width, over its pages from … to - 1.
 // Work: PlainCodes or CodeTiles. raw: with CodeTiles only.
 template <int W, class Work, bool kManySections>
@@ -377,11 +427,7 @@ HR_DEVICE void attend_codes(const AttentionArguments& a, int token, int kv_head,
     const int row = token * a.heads + head;
     const int warps = threads() / kWarp, at_once = warps / kStrips;  // pages
     const int strip_bytes = Work::bytes(width, width_v);
-    const QueryCodes queries(dynamic_shared() + warps * strip_bytes, width);
-    float* strips_largest = queries.scales + width / kCodeBlock * kCodeHeads;  // [warps, 8], and their sums
-    float* strips_sum = strips_largest + warps * kCodeHeads;
-    float* made = strips_sum + warps * kCodeHeads;  // [heads and two more, width]
-    const FreshCodes fresh(reinterpret_cast<unsigned char*>(made + (kCodeHeads + 2) * width), width, width_v);
+    const CodeMemory memory(warps, strip_bytes, width, width_v);
     // The thread's part of the output: 4 elements of one head.
     const int part = thread() / (width_v / 4), element = thread() % (width_v / 4) * 4;
     const int own = part < heads ? part : 0;
@@ -390,54 +436,30 @@ HR_DEVICE void attend_codes(const AttentionArguments& a, int token, int kv_head,
 #pragma unroll 1
     for (int first_page = from; first_page < to; first_page += at_once) {
         const WarpStrip at(a, token, visible, first_page, at_once, to);
-        Work work(dynamic_shared() + warp() * strip_bytes, a.pool, at, kv_head);
-        if (raw == nullptr) {
-#pragma unroll 1
-            for (int h = warp(); h < (first_page == from ? heads : 0); h += warps) queries.put(h, a.q + static_cast<std::int64_t>(row + h) * width, width);
+        unsigned char* own_memory = dynamic_shared() + warp() * strip_bytes;
+        Work work;
+        if constexpr (W > 0) {
+            HeadTasks<W> tasks(a, *raw, token, kv_head, head, heads, at.makes_own, first_page != from);
+            work.start(own_memory, a.pool, at, kv_head);
+            make_codes<W>(tasks, at, stores_own(a, head), memory);
         } else {
+            work.start(own_memory, a.pool, at, kv_head);
 #pragma unroll 1
-            for (int task = (first_page == from ? 0 : heads) + warp(), first = true; task < heads + (at.makes_own ? 2 : 0); task += warps, first = false) {
-                const bool is_q = task < heads, is_k = task == heads;
-                const HeadFactors<W> factors(*raw, token, is_q ? raw->q_norm : is_k ? raw->k_norm : nullptr, is_q || is_k);
-                if (first) wait_for_previous();
-                const std::int64_t kv_row = static_cast<std::int64_t>(token) * a.pool.kv_heads + kv_head;
-                const float* x = raw->v + kv_row * width_v;
-                if (is_q || is_k) {
-                    float* to_row = made + task * width;
-                    make_head<W>(*raw, factors, is_q ? raw->q + static_cast<std::int64_t>(row + task) * width : raw->k + kv_row * width, to_row);
-                    x = to_row;
-                }
-                if (is_q) {
-                    queries.put(task, x, width);
-                    continue;
-                }
-                const PageCodes pool = is_k ? key_codes<W>(a.pool, at.own_page, kv_head) : value_codes<W>(a.pool, at.own_page, kv_head);
-                const bool stores = stores_own(a, head);
-                unsigned char* kept = is_k ? fresh.k : fresh.v;
-                std::uint16_t* scales = is_k ? fresh.k_scales : fresh.v_scales;
-                quantize_kept(x, is_k ? width : width_v, [&](int i, std::uint32_t codes, std::uint16_t scale) {
-                    *reinterpret_cast<std::uint32_t*>(kept + i) = codes;
-                    if (i % kCodeBlock == 0) scales[i / kCodeBlock] = scale;
-                    if (!stores) return;
-                    if (is_k) pool.put_key(width, at.own_row, i, codes, scale);
-                    else pool.put_value(width_v, at.own_row, i, codes, scale);
-                });
-            }
-            wait_for_previous();
+            for (int h = warp(); h < (first_page == from ? heads : 0); h += warps) memory.queries.put(h, a.q + static_cast<std::int64_t>(row + h) * width, width);
         }
         if (!whole && first_page == from) started = start_section(a, row);
         sync();
-        const StripSums sums{strips_largest + warp() * kCodeHeads, strips_sum + warp() * kCodeHeads};
+        const StripSums sums = memory.sums();
         if (at.begin < at.end) {
-            work.attend(at, raw != nullptr, fresh, queries, heads, a.scale, sums);
+            work.attend(at, raw != nullptr, memory.fresh, memory.queries, heads, a.scale, sums);
         } else if (lane() < kCodeHeads) {
             sums.largest[lane()] = bits_to_float(0xff800000U);
             sums.sum[lane()] = 0;
         }
         sync();
         if (warp() < kStrips) {  // no thread beyond has a part of the output
-            const StripsLeft<kCodeHeads> left{dynamic_shared() + (own * kernels::output_row(width_v) + element) * 4, strip_bytes, strips_largest + own,
-                                              strips_sum + own};
+            const StripsLeft<kCodeHeads> left{dynamic_shared() + (own * kernels::output_row(width_v) + element) * 4, strip_bytes, memory.strips_largest + own,
+                                              memory.strips_sum + own};
             add_pages<kCodeHeads, kManySections>(left, visible, first_page, at_once, from, to, section, all);
         }
         if (first_page + at_once < to) sync();  // everyone is done with the pages before the next ones come

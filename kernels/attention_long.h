@@ -6,6 +6,7 @@
 // a section, is handed to the blocks that were the last to begin: they finish the output together.
 
 #include "kernels/attention_chunk.h"
+#include "kernels/attention_handed.h"
 
 namespace headroom::device {
 
@@ -138,162 +139,11 @@ struct Strip {
     }
 };
 
-// ---- From block to block ----
+// ---- A block ----
 
 // A token's pages are dealt to its blocks as evenly as can be: where the part of a block begins, counted from the first visible page.
 HR_DEVICE int first_of_block(int block, int pages, int blocks) { return block * pages / blocks; }
 HR_DEVICE bool begins_block(int page, int pages, int blocks) { return first_of_block((page * blocks + pages - 1) / pages, pages, blocks) == page; }
-
-// What no part can be: arithmetic makes another of what is no number. A part is handed over by itself: who takes it waits until there is
-// something else, and puts this back.
-inline constexpr std::uint32_t kNotThere = 0xffffffffU;
-// Whether blocks that have begun go on side by side, so that one can wait for another.
-#if defined(HR_CUDA)
-inline constexpr bool kTogether = true;
-#else
-inline constexpr bool kTogether = false;
-#endif
-
-template <int N>
-HR_DEVICE void hand(float* to, const Floats<N>& part) {
-#if defined(HR_CUDA)
-    static_assert(N == 2 || N == 4);
-    if constexpr (N == 4) {
-        asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(part.x[0]), "f"(part.x[1]), "f"(part.x[2]),
-                     "f"(part.x[3])
-                     : "memory");
-    } else {
-        asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(part.x[0]), "f"(part.x[1]) : "memory");
-    }
-#else
-    *reinterpret_cast<Floats<N>*>(to) = part;
-#endif
-}
-// Where parts are handed over: for each row (token and head) and page where one begins, counted from the first visible one, its output, and its
-// largest score and sum once for each kTaken elements, since each of them is taken by itself.
-inline constexpr int kTaken = 8;
-template <int W>
-struct Parts {
-    static constexpr int kFloats = W + W / kTaken * 2;
-    static_assert(kFloats == kernels::long_part_floats(W));
-    float* begin;
-    std::int64_t pages;
-
-    HR_DEVICE Parts(const AttentionArguments& a) : begin(a.parts_to_hand), pages(a.max_chunks) {}
-    HR_DEVICE float* output(std::int64_t row, int page) const { return begin + (row * pages + page) * kFloats; }
-    HR_DEVICE float* largest_and_sum(std::int64_t row, int page, int element) const { return output(row, page) + W + element / kTaken * 2; }
-};
-
-// A part of kTaken elements on its way here.
-struct Taken {
-    float* output;
-    float* numbers;
-    float x[kTaken + 2];
-
-    // Asks for it: whoever looks at x waits.
-    HR_DEVICE void ask() {
-        static_assert(kTaken == 8);
-#if defined(HR_CUDA)
-        HR_UNROLL
-        for (int i = 0; i < 8; i += 4) {
-            asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
-                         : "=f"(x[i]), "=f"(x[i + 1]), "=f"(x[i + 2]), "=f"(x[i + 3]) : "l"(output + i) : "memory");
-        }
-        asm volatile("ld.relaxed.gpu.global.v2.f32 {%0, %1}, [%2];" : "=f"(x[8]), "=f"(x[9]) : "l"(numbers) : "memory");
-#else
-        for (int i = 0; i < 8; ++i) x[i] = output[i];
-        for (int i = 0; i < 2; ++i) x[8 + i] = numbers[i];
-#endif
-    }
-    HR_DEVICE void await() {
-        for (;;) {
-            bool there = true;
-            HR_UNROLL
-            for (int i = 0; i < kTaken + 2; ++i) there = there && float_to_bits(x[i]) != kNotThere;
-            if (there) break;
-            ask();
-        }
-        const float none = bits_to_float(kNotThere);
-        hand(output, Floats<4>{{none, none, none, none}});
-        hand(output + 4, Floats<4>{{none, none, none, none}});
-        hand(numbers, Floats<2>{{none, none}});
-    }
-};
-
-// The number-th of `finishers` blocks combines the sections, ascending, for its share of the outputs of `heads` rows. A warp finishes kTaken
-// elements at a time, a lane with what is handed over of a section.
-template <int W>
-HR_DEVICE void finish(const AttentionArguments& a, const Visible& visible, std::int64_t row, int heads, int blocks, int number, int finishers) {
-    struct Factors {
-        float o[kTaken], of_old, sum;
-    };
-    constexpr int kRounds = 2;  // sections of a lane, asked for at once
-    Factors* mine = reinterpret_cast<Factors*>(dynamic_shared()) + warp() * kWarp;  // the warp's
-    const Parts<W> parts(a);
-    const int sections = visible.sections(), first_page = visible.first_page(), pages = visible.pages();
-    const int warps = threads() / kWarp;
-#pragma unroll 1
-    for (int share = number * warps + warp(); share < heads * W / kTaken; share += finishers * warps) {
-        const int head = share / (W / kTaken), element = share % (W / kTaken) * kTaken;
-        float largest = bits_to_float(0xff800000U);
-        float o = -0.0F, sum = 0;  // the first factor is 0, and 0 * -0 + x is x for every x
-#pragma unroll 1
-        for (int begin = 0; begin < sections; begin += kRounds * kWarp) {
-            Taken first[kRounds], second[kRounds];  // pages of a section, where they are of different blocks
-            bool there[kRounds], divided[kRounds];
-            HR_UNROLL
-            for (int r = 0; r < kRounds; ++r) {
-                const int section = begin + r * kWarp + lane();
-                const int page = (first_page / kSection + section) * kSection + 1 - first_page;  // the section's second
-                there[r] = section < sections;
-                divided[r] = there[r] && page > 0 && page < pages && begins_block(page, pages, blocks);
-                const auto ask = [&](Taken& part, int at) {
-                    part.output = parts.output(row + head, at) + element;
-                    part.numbers = parts.largest_and_sum(row + head, at, element);
-                    part.ask();
-                };
-                if (there[r]) ask(first[r], page > 0 ? page - 1 : 0);
-                if (divided[r]) ask(second[r], page);
-            }
-            HR_UNROLL
-            for (int r = 0; r < kRounds; ++r) {
-                if (begin + r * kWarp >= sections) break;
-                Running<kTaken> section;
-                section.largest = bits_to_float(0xff800000U);
-                const auto add = [&](Taken& part, bool is_first) {
-                    part.await();
-                    const float (&out)[kTaken] = reinterpret_cast<const float (&)[kTaken]>(part.x);
-                    section.add(is_first, part.x[kTaken], part.x[kTaken + 1], out);
-                };
-                if (there[r]) add(first[r], true);
-                if (divided[r]) add(second[r], false);
-                // The largest before and with each section: a maximum is exact in any order.
-                float with = max_of(largest, section.largest);
-                HR_UNROLL
-                for (int d = 1; d < kWarp; d *= 2) with = max_of(with, shuffle(with, lane() >= d ? lane() - d : lane()));
-                const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
-                const float without = lane() > 0 ? earlier : largest;
-                const float of_new = exp_value(section.largest - with);
-                sync_warp();
-                HR_UNROLL
-                for (int d = 0; d < kTaken; ++d) mine[lane()].o[d] = section.out[d] * of_new;
-                mine[lane()].of_old = exp_value(without - with);
-                mine[lane()].sum = section.sum * of_new;
-                largest = shuffle(with, kWarp - 1);
-                sync_warp();
-                const int left = sections - begin - r * kWarp, count = left < kWarp ? left : kWarp;
-#pragma unroll 8
-                for (int i = 0; i < count; ++i) {
-                    o = fma(o, mine[i].of_old, mine[i].o[lane() % kTaken]);
-                    sum = fma(sum, mine[i].of_old, mine[i].sum);
-                }
-            }
-        }
-        if (lane() < kTaken) a.out[(row + head) * W + element + lane()] = o / sum;
-    }
-}
-
-// ---- A block ----
 
 // Attention of all query heads of a KV head, at most HB, over the token's pages [from, to), which are one of `blocks` parts. The heads have still
 // to be made ready. The block with the token's last page makes its K and V, and stores them.
@@ -359,29 +209,17 @@ HR_DEVICE void attend_long(const AttentionArguments& a, const HeadArguments& raw
     Running<4> section, all;
     // Takes the strips of page n together, and the page into its section; every warp's part is there.
     const auto combine = [&](int n) {
-        const int number = n - from, page_begin = visible.begin(n) / kStrip, page_last = (visible.end(n) - 1) / kStrip;
+        const int number = n - from;
         const float largest = strips_largest[(number % 2 * kStrips + lane() % kStrips) * HB + mine];
         const float sum = strips_sum[(number % 2 * kStrips + lane() % kStrips) * HB + mine];
-        float page_largest = largest;
-        HR_UNROLL
-        for (int d = 1; d < kStrips; d *= 2) page_largest = max_of(page_largest, shuffle_xor(page_largest, d));
-        const float factor = exp_value(largest - page_largest);
-        float page_sum = 0, o[4] = {};
         Floats<4> fours[kStrips];
         HR_UNROLL
         for (int s = 0; s < kStrips; ++s) {
             const auto* outputs = reinterpret_cast<const float*>(slot(s, 2 * number + 1));
             fours[s] = *reinterpret_cast<const Floats<4>*>(outputs + mine * W + element);
         }
-        HR_UNROLL
-        for (int s = 0; s < kStrips; ++s) {
-            const float strip_factor = shuffle(factor, s), strip_sum = shuffle(sum, s);
-            if (s < page_begin || s > page_last) continue;  // what was read is nothing
-            page_sum = fma(strip_sum, strip_factor, page_sum);
-            HR_UNROLL
-            for (int d = 0; d < 4; ++d) o[d] = fma(fours[s].x[d], strip_factor, o[d]);
-        }
-        section.add(n == from || n % kSection == 0, page_largest, page_sum, o);
+        const PageSum page(visible, n, largest, sum, fours);
+        section.add(n == from || n % kSection == 0, page.largest, page.sum, page.out);
         if (warp() >= heads || (n + 1 < to && (n + 1) % kSection != 0)) return;
         if (blocks == 1) {
             all.add(n / kSection == from / kSection, section.largest, section.sum, section.out);
@@ -393,8 +231,7 @@ HR_DEVICE void attend_long(const AttentionArguments& a, const HeadArguments& raw
             return;
         }
         const int begin = (n / kSection * kSection > from ? n / kSection * kSection : from) - first_page;
-        hand(parts.output(row + warp(), begin) + element, Floats<4>{{section.out[0], section.out[1], section.out[2], section.out[3]}});
-        if (element % kTaken == 0) hand(parts.largest_and_sum(row + warp(), begin, element), Floats<2>{{section.largest, section.sum}});
+        parts.hand_over(row + warp(), begin, section.out, section.largest, section.sum);
     };
 #pragma unroll 1
     for (int n = from;; ++n) {
@@ -459,7 +296,8 @@ HR_DEVICE void attend_long(const AttentionArguments& a, const HeadArguments& raw
     }
     sync();
     const int share = order_here - (blocks - finishers);
-    if (share >= 0) finish<W>(a, visible, row, heads, blocks, share, finishers);
+    const auto divides = [&](int page) { return begins_block(page, visible.pages(), blocks); };
+    if (share >= 0) combine_handed<W>(a, visible, row, heads, share, finishers, dynamic_shared(), divides);
 }
 
 }  // namespace headroom::device

@@ -37,6 +37,51 @@ struct WarpStrip {
 // Of the blocks that make a token's K and V of a KV head the one with its first query head stores them.
 HR_DEVICE bool stores_own(const AttentionArguments& a, int head) { return head % (a.heads / a.pool.kv_heads) == 0; }
 
+// The heads that a block has to make ready: the query heads from `head` on, unless they are there, and the token's own K and V where they belong to the block. A warp has some of them, one
+// after the other. The first ones' elements are asked for here, before K and V of the pool are, behind all of which they would have to wait. Waits for the kernel before.
+template <int W>
+struct HeadTasks {
+    const AttentionArguments& a;
+    const HeadArguments& raw;
+    int token, kv_head, head, heads;
+    int number, all;  // of the warp's head: the query heads, K, V
+    HeadFactors<W> factors;
+    float x[kHeadShare<W>];
+
+    HR_DEVICE HeadTasks(const AttentionArguments& attention, const HeadArguments& of_products, int of_token, int of_kv_head, int first, int count, bool makes_own,
+                        bool queries_there)
+        : a(attention), raw(of_products), token(of_token), kv_head(of_kv_head), head(first), heads(count), number((queries_there ? heads : 0) + warp()),
+          all(heads + (makes_own ? 2 : 0)), factors(raw, token, norm(), turns()) {
+        wait_for_previous();
+        load();
+    }
+    HR_DEVICE bool done() const { return number >= all; }
+    HR_DEVICE bool is_query() const { return number < heads; }
+    HR_DEVICE bool is_key() const { return number == heads; }
+    // Leaves the head in `row`, in shared memory.
+    HR_DEVICE void make(float* row) {
+        if (turns()) return make_head<W>(raw, factors, x, row);
+        HR_UNROLL
+        for (int j = 0; j < kHeadShare<W>; ++j) row[j * kWarp + lane()] = x[j];
+        sync_warp();
+    }
+    HR_DEVICE void next() {
+        number += threads() / kWarp;
+        if (done()) return;
+        factors = HeadFactors<W>(raw, token, norm(), turns());
+        load();
+    }
+
+private:
+    HR_DEVICE bool turns() const { return !done() && number <= heads; }
+    HR_DEVICE const float* norm() const { return done() ? nullptr : is_query() ? raw.q_norm : is_key() ? raw.k_norm : nullptr; }
+    HR_DEVICE void load() {
+        const std::int64_t kv_row = static_cast<std::int64_t>(token) * a.pool.kv_heads + kv_head;
+        const float* from = is_query() ? raw.q + (static_cast<std::int64_t>(token) * a.heads + head + number) * W : (is_key() ? raw.k : raw.v) + kv_row * W;
+        if (!done()) load_head<W>(from, W, x);
+    }
+};
+
 // The scratch of attention_rows: the outputs of the sections of each row (token and head), then their largest scores and sums.
 struct Partials {
     float* begin;
@@ -74,6 +119,29 @@ struct Running {
     }
 };
 
+// The strips of a page together, ascending. Eight neighbouring lanes have the same head.
+struct PageSum {
+    float largest, sum = 0;
+    float out[4] = {};
+
+    // Each of the eight lanes says what strip lane() % kStrips has; fours: the thread's own elements of all strips. Of strips without a visible position nothing counts.
+    HR_DEVICE PageSum(const Visible& visible, int page, float largest_of_strip, float sum_of_strip, const Floats<4> (&fours)[kStrips]) : largest(largest_of_strip) {
+        const int first = visible.begin(page) / kStrip, last = (visible.end(page) - 1) / kStrip;
+        HR_UNROLL
+        for (int d = 1; d < kStrips; d *= 2) largest = max_of(largest, shuffle_xor(largest, d));
+        const float factor_of_strip = exp_value(largest_of_strip - largest);
+        HR_UNROLL
+        for (int s = 0; s < kStrips; ++s) {
+            const int from = lane() / kStrips * kStrips + s;
+            const float factor = shuffle(factor_of_strip, from), strip_sum = shuffle(sum_of_strip, from);
+            if (s < first || s > last) continue;
+            sum = fma(strip_sum, factor, sum);
+            HR_UNROLL
+            for (int d = 0; d < 4; ++d) out[d] = fma(fours[s].x[d], factor, out[d]);
+        }
+    }
+};
+
 // What the warps of a block leave of their strips, strip s of a page in warp s: for the thread's own head and elements. HB: heads from strip to strip.
 template <int HB>
 struct StripsLeft {
@@ -88,32 +156,13 @@ HR_DEVICE void add_pages(const StripsLeft<HB>& left, const Visible& visible, int
                          Running<4>& all) {
 #pragma unroll 1
     for (int p = 0; p < at_once && first_page + p < to; ++p) {
-        // The page's strips together, ascending. Each of the eight lanes has a strip's factor.
-        const int page_begin = visible.begin(first_page + p) / kStrip, page_last = (visible.end(first_page + p) - 1) / kStrip;
-        const float mine = left.largest[(p * kStrips + lane() % kStrips) * HB];
-        float page_largest = mine;
-        HR_UNROLL
-        for (int d = 1; d < kStrips; d *= 2) page_largest = max_of(page_largest, shuffle_xor(page_largest, d));
-        const float factor_of_mine = exp_value(mine - page_largest);
-        float page_sum = 0, o[4] = {};
+        const int n = first_page + p, of_strip = (p * kStrips + lane() % kStrips) * HB;
         const unsigned char* of_strips = left.outputs + p * kStrips * left.strip_bytes;
         Floats<4> fours[kStrips];
-        float sums[kStrips];
         HR_UNROLL
-        for (int s = 0; s < kStrips; ++s) {
-            fours[s] = *reinterpret_cast<const Floats<4>*>(of_strips + s * left.strip_bytes);
-            sums[s] = left.sums[(p * kStrips + s) * HB];
-        }
-        HR_UNROLL
-        for (int s = 0; s < kStrips; ++s) {
-            const float factor = shuffle(factor_of_mine, lane() / kStrips * kStrips + s);
-            if (s < page_begin || s > page_last) continue;  // what was read is nothing
-            page_sum = fma(sums[s], factor, page_sum);
-            HR_UNROLL
-            for (int d = 0; d < 4; ++d) o[d] = fma(fours[s].x[d], factor, o[d]);
-        }
-        const int n = first_page + p;
-        section.add(n == from || n % kSection == 0, page_largest, page_sum, o);
+        for (int s = 0; s < kStrips; ++s) fours[s] = *reinterpret_cast<const Floats<4>*>(of_strips + s * left.strip_bytes);
+        const PageSum page(visible, n, left.largest[of_strip], left.sums[of_strip], fours);
+        section.add(n == from || n % kSection == 0, page.largest, page.sum, page.out);
         if constexpr (kManySections) {
             if (n + 1 == to || (n + 1) % kSection == 0) all.add(n / kSection == from / kSection, section.largest, section.sum, section.out);
         }

@@ -1,6 +1,7 @@
 // Attention where keys and values are kept as int8 codes, and how they come there.
 
 #include "kernels/attention_codes.h"
+#include "kernels/attention_long_codes.h"
 #include "kernels/attention_tiles.h"
 
 namespace headroom::device {
@@ -54,6 +55,9 @@ HR_KERNEL(attention_rows_q8, AttentionArguments, kBlock) { attention_rows_codes<
 HR_KERNEL(attention_rows_q8_tiles, AttentionArguments, kernels::kMostAttentionThreads) { attention_rows_codes<0, CodeTiles<0>>(a, nullptr); }
 HR_EARLY_KERNEL(attention_step_q8_64, StepAttentionArguments, kernels::kMostAttentionThreads) { attention_rows_codes<64, CodeTiles<64>>(a.attention, &a.heads); }
 HR_EARLY_KERNEL(attention_step_q8_128, StepAttentionArguments, kernels::kMostAttentionThreads) { attention_rows_codes<128, CodeTiles<128>>(a.attention, &a.heads); }
+
+// As attention_long.
+HR_EARLY_KERNEL(attention_long_q8_128, StepAttentionArguments, kernels::kMostAttentionThreads) { attend_long_codes<128>(a.attention, a.heads); }
 #endif
 
 // Blocks: neighbouring tokens, KV head. In the order of attention_rows_q8, page by page: where there are no matrix units for halves.

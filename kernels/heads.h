@@ -37,17 +37,21 @@ struct HeadFactors {
     }
 };
 
-// Leaves the head in `to`, in shared memory.
+// A lane's elements of a head.
 template <int W>
-HR_DEVICE void make_head(const HeadArguments& a, const HeadFactors<W>& factors, const float* from, float* to) {
+HR_DEVICE void load_head(const float* from, int width, float (&x)[kHeadShare<W>]) {
+    HR_UNROLL
+    for (int j = 0; j < kHeadShare<W>; ++j) x[j] = j * kWarp < width ? from[j * kWarp + lane()] : 0.0F;
+}
+
+// Leaves the head in `to`, in shared memory. x: its elements, which are used up.
+template <int W>
+HR_DEVICE void make_head(const HeadArguments& a, const HeadFactors<W>& factors, float (&x)[kHeadShare<W>], float* to) {
     constexpr int kShare = kHeadShare<W>;
     const int width = width_or<W>(a.pool.head_dim);
-    float x[kShare], s[kShare];
+    float s[kShare];
     HR_UNROLL
-    for (int j = 0; j < kShare; ++j) {
-        x[j] = j * kWarp < width ? from[j * kWarp + lane()] : 0.0F;
-        s[j] = fma(x[j], x[j], 0.0F);
-    }
+    for (int j = 0; j < kShare; ++j) s[j] = fma(x[j], x[j], 0.0F);
     // 256 accumulators, each with at most one square, the others 0: their butterfly.
     HR_UNROLL
     for (int h = kShare / 2; h > 0; h /= 2) {
@@ -55,6 +59,20 @@ HR_DEVICE void make_head(const HeadArguments& a, const HeadFactors<W>& factors, 
         for (int j = 0; j < h; ++j) s[j] = s[j] + s[j + h];
     }
     const float inverse = 1.0F / sqrt(fold_32(s[0]) / static_cast<float>(width) + a.epsilon);
+    if constexpr (kShare % 2 == 0) {
+        if (W > 0 && a.layout != 0 && 2 * a.half == W) {  // what turns together is in one lane
+            HR_UNROLL
+            for (int j = 0; j < kShare; ++j) x[j] = factors.weight != nullptr ? (x[j] * inverse) * factors.weights[j] : x[j];
+            HR_UNROLL
+            for (int j = 0; j < kShare / 2; ++j) {
+                const int k = j + kShare / 2;
+                to[j * kWarp + lane()] = fma(x[j], factors.cosines[j], -(x[k] * factors.sines[j]));
+                to[k * kWarp + lane()] = fma(x[j], factors.sines[k], x[k] * factors.cosines[k]);
+            }
+            sync_warp();
+            return;
+        }
+    }
     HR_UNROLL
     for (int j = 0; j < kShare; ++j) {
         if (j * kWarp < width) to[j * kWarp + lane()] = factors.weight != nullptr ? (x[j] * inverse) * factors.weights[j] : x[j];
@@ -76,6 +94,12 @@ HR_DEVICE void make_head(const HeadArguments& a, const HeadFactors<W>& factors, 
         if (i < width && i < 2 * a.half) to[i] = x[j];
     }
     sync_warp();
+}
+template <int W>
+HR_DEVICE void make_head(const HeadArguments& a, const HeadFactors<W>& factors, const float* from, float* to) {
+    float x[kHeadShare<W>];
+    load_head<W>(from, width_or<W>(a.pool.head_dim), x);
+    make_head<W>(a, factors, x, to);
 }
 
 }  // namespace headroom::device

@@ -66,8 +66,16 @@ HR_DEVICE RowGroup rows_of(const ProductArguments& a, TensorType type, int numbe
     return group;
 }
 
-// value: the product of row l / kLanes of the group in lane l.
-HR_DEVICE void store_group(const ProductArguments& a, TensorType type, int number, float value) {
+// What a product is added to, in the lanes that store_group has store one; before others are.
+HR_DEVICE float sum_before(const ProductArguments& a, TensorType type, int number) {
+    const Place place = find_group(a, type, number);
+    const Target& target = *place.target;
+    const int row = place.row + lane() / kLanes;
+    return lane() < 8 && row < target.w.rows && target.add != 0 ? target.y[row] : 0.0F;
+}
+
+// value: the product of row l / kLanes of the group in lane l. before: of sum_before, or null.
+HR_DEVICE void store_group(const ProductArguments& a, TensorType type, int number, float value, const float* before = nullptr) {
     if (a.swiglu != 0) {
         float up = shuffle(value, (lane() + kLanes) & 31);
         const int row = number;
@@ -83,7 +91,7 @@ HR_DEVICE void store_group(const ProductArguments& a, TensorType type, int numbe
     if (lane() >= 8 || lane() % kLanes != 0 || row >= target.w.rows) return;
     if (target.bias != nullptr) value = value + target.bias[row];
     float& y = target.y[row];
-    y = target.add != 0 ? y + value : value;
+    y = target.add != 0 ? (before != nullptr ? *before : y) + value : value;
 }
 
 // The row, normed where there is a norm (in shared memory, written by this block's threads), as codes in shared memory. Ends with a barrier.
@@ -104,6 +112,29 @@ HR_DEVICE void quantize_row(const float* from, const float* norm, float epsilon,
     sync();
 }
 
+// product_row of few rows: four warps to a group. What it is added to is asked for before.
+template <class Weights, class Locate>
+HR_DEVICE void multiply_shared(const ProductArguments& a, TensorType type, int groups, int blocks, Locate locate) {
+    using Shared = SharedGroup<Weights>;
+    __shared__ float parts[32][8];  // of each warp
+    const int n = a.targets[0].w.cols, number = Shared::number();
+    const bool some = number < groups;
+    Shared shared;
+    if (some) shared.load(locate(number), blocks);
+    const Quantized x = take_groups_256(dynamic_shared(), n);
+    wait_for_previous();
+    const float before = some ? sum_before(a, type, number) : 0.0F;
+    quantize_row(a.x, nullptr, 0, n, x);
+    if (some) {
+        const float part = shared.part(x);
+        if (lane() < 8) parts[warp()][lane()] = part;
+    }
+    sync();
+    if (!some || warp() % Shared::kWarps != 0) return;
+    const auto of = [&](int i) { return parts[warp() + i][lane() & 7]; };
+    store_group(a, type, number, (of(0) + of(2)) + (of(1) + of(3)), &before);
+}
+
 // product_row where every matrix is of type A or B.
 template <TensorType A, TensorType B>
 HR_DEVICE void product_row_of(const ProductArguments& a) {
@@ -114,6 +145,9 @@ HR_DEVICE void product_row_of(const ProductArguments& a) {
     int number = warp() * grid_x() + block_x();
     const int groups = groups_of(a, A);
     const auto locate = [&](int i) { return rows_of(a, A, i); };
+    if constexpr (A == B) {
+        if (SharedGroup<First>::takes(groups, step, blocks) && a.swiglu == 0 && a.norm == nullptr) return multiply_shared<First>(a, A, groups, blocks, locate);
+    }
     // The first weights are on the way while the row is still being made.
     begin_groups<First>(number, groups, blocks, locate);
     const Quantized x = take_groups_256(dynamic_shared(), n);
@@ -171,6 +205,11 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     std::int16_t* list = x.sums + all / 16;  // of choices; where every expert is here there is none
     const bool complete = a.complete != 0;
     const std::int32_t* chosen = a.chosen;
+    __shared__ const std::uint8_t *gates[kMostExperts], *ups[kMostExperts];
+    for (int i = thread(); i < shape.experts; i += threads()) {
+        gates[i] = a.table[i].gate;
+        ups[i] = a.table[i].up;
+    }
     wait_for_previous();
     if (a.scores != nullptr) {
         for (int i = thread(); i < shape.experts; i += threads()) scores[i] = ordered(a.scores[i]);
@@ -180,8 +219,8 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     for (int i = thread() * 8; i < all / 16; i += threads() * 8) start_copy(x.sums + i, a.groups_256.sums + i, true);
     close_copies();
     for (int i = thread(); i < all / 256; i += threads()) x.scales[i] = a.groups_256.scales[i];
+    sync();
     if (a.scores != nullptr) {
-        sync();
         choose(scores, shape.experts, shape.used, chosen_here, picked);
         chosen = chosen_here;
     }
@@ -196,8 +235,8 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     const auto choice_of = [&](int i) { return complete ? i / shape.hidden : static_cast<int>(list[i / shape.hidden]); };
     const auto locate = [&](int i) {
         const int row = i % shape.hidden;
-        const ExpertAddresses& expert = a.table[chosen[choice_of(i)]];
-        return RowGroup{{row_of(expert.gate, row, shape.gate_row_bytes), row_of(expert.up, row, shape.up_row_bytes)}};
+        const int expert = chosen[choice_of(i)];
+        return RowGroup{{row_of(gates[expert], row, shape.gate_row_bytes), row_of(ups[expert], row, shape.up_row_bytes)}};
     };
     begin_groups<Weights>(number, count, blocks, locate);
     wait_for_copies<0>();
@@ -229,8 +268,18 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
     const int begin = block_x() * rows_of_block;
     const int end = begin + rows_of_block < shape.width ? begin + rows_of_block : shape.width;
     if (begin >= end) return;
+    __shared__ const std::uint8_t* downs[kMostExperts];
+    for (int i = thread(); i < shape.experts; i += threads()) downs[i] = a.table[i].down;
     wait_for_previous();
-    const std::uint8_t* down = a.table[a.chosen[token * shape.used + rank]].down;
+    // What is wanted last, too: nothing is to be waited for then.
+    __shared__ float shares[kMostUsed];
+    if (thread() < shape.used) shares[thread()] = a.shares[token * shape.used + thread()];
+    __shared__ float before[kMostDownRows];
+    const bool sums = a.outputs == nullptr && thread() < end - begin;
+    if (sums) before[thread()] = a.x[token * shape.width + begin + thread()];
+    const std::int32_t expert = a.chosen[token * shape.used + rank];
+    sync();
+    const std::uint8_t* down = downs[expert];
     const int groups = down != nullptr ? (end - begin + kRows - 1) / kRows : 0;
     const auto locate = [&](int i) {
         RowGroup group;
@@ -263,13 +312,13 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
     });
     if (a.outputs != nullptr) return;
     sync();
-    const float* shares = a.shares + token * shape.used;
-    for (int i = thread(); i < end - begin; i += threads()) {
-        float sum = shares[0] * results[i];
-        for (int r = 1; r < shape.used; ++r) sum = fma(shares[r], results[r * rows_of_block + i], sum);
-        float& to = a.x[token * shape.width + begin + i];
-        to = to + sum;
+    if (!sums) return;
+    float sum = shares[0] * results[thread()];
+    HR_UNROLL
+    for (int r = 1; r < kMostUsed; ++r) {
+        if (r < shape.used) sum = fma(shares[r], results[r * rows_of_block + thread()], sum);
     }
+    a.x[token * shape.width + begin + thread()] = before[thread()] + sum;
 }
 
 }  // namespace

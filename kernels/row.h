@@ -112,6 +112,35 @@ HR_DEVICE void begin_groups(int number, int count, int blocks, Locate locate) {
     for (int i = 0; i < kStepsAhead && 4 * i < blocks; ++i) prefetch_step<Weights>(group, 4 * i, blocks);
 }
 
+// A group of rows that kWarps neighbouring warps of a block multiply together, each with every fourth superblock, of which a row has at most kMostBlocks: where groups are so few. All
+// that a lane needs of them is on its way at once.
+template <class Weights>
+struct SharedGroup {
+    static constexpr int kWarps = 4, kMostBlocks = 4 * kWarps;
+    GroupBlocks<Weights> item;
+    int blocks, block;
+
+    HR_DEVICE static bool takes(int groups, int all_warps, int of_row) { return kWarps * groups <= all_warps && of_row <= kMostBlocks; }
+    HR_DEVICE static int number() { return warp() / kWarps * grid_x() + block_x(); }
+    HR_DEVICE void load(const RowGroup& group, int of_row) {
+        blocks = of_row;
+        block = lane() / 8 * kWarps + warp() % kWarps;
+        item.load(group, (block < blocks ? block : blocks - 1) * Weights::kBytes, lane() & 7);
+    }
+    // The warp's part of the product of row l / kLanes in lane l, l below 8: what multiply_groups has in lanes 8 (warp % 4) … before it adds them up.
+    HR_DEVICE float part(const Quantized& x) const {
+        const int l = lane() & 7;
+        const float product = value_of(item, block < blocks ? block : blocks - 1, l, x), value = block < blocks ? product : 0.0F;
+        float accumulator = 0;
+        HR_UNROLL
+        for (int step = 0; step < 4; ++step) {
+            const float next = shuffle(value, step * 8 + l);
+            if (step * kWarps < blocks) accumulator = accumulator + next;
+        }
+        return accumulator;
+    }
+};
+
 // Shared memory for the quantized form of n elements in groups of 256 (row_bytes of shapes.h says how much).
 HR_DEVICE Quantized take_groups_256(unsigned char* from, int n) {
     auto* codes = reinterpret_cast<std::int8_t*>(from);

@@ -138,7 +138,7 @@ Result<Division> divide(Queue queue, const char* kernel, const AttentionArgument
 
 bool has_long_attention(std::int64_t heads, const KvPool& pool) noexcept {
     const std::int64_t group = heads / pool.kv_heads;
-    return !has_codes(pool) && pool.head_dim == kLongWidth && pool.head_dim_v == kLongWidth && group >= 3 && group <= 8;
+    return pool.head_dim == kLongWidth && pool.head_dim_v == kLongWidth && group >= (has_codes(pool) ? 1 : 3) && group <= 8;
 }
 
 Result<> attention_rows(Queue queue, const AttentionArguments& arguments) {
@@ -164,26 +164,44 @@ unsigned long_bytes(int at_once) {
 
 int long_heads(const AttentionArguments& arguments) { return arguments.heads / arguments.pool.kv_heads <= 4 ? 4 : 8; }
 
+// How attention_long is launched.
+struct LongBlock {
+    Kernel kernel;
+    unsigned threads, bytes;
+    int of_multiprocessor;  // blocks
+};
+
+LongBlock long_block(Queue queue, const AttentionArguments& arguments) {
+    if (!has_codes(arguments.pool)) {
+        const int at_once = long_heads(arguments);
+        return {at_once == 4 ? Kernel::attention_long_128_4 : Kernel::attention_long_128_8, threads, long_bytes(at_once), 1};
+    }
+    // Two pages at once in a block that has a multiprocessor for itself, if all blocks have no more than those; else one in each of two.
+    const int rows = arguments.pool.kv_heads * arguments.tokens, large = queue.kernels.device().multiprocessors / rows;
+    const CodeBlock block = code_block_for(queue, arguments.pool, 2 * large >= arguments.max_chunks, true);
+    return {Kernel::attention_long_q8_128, block.block.threads, block.block.shared_bytes, block.block.threads == threads ? 2 : 1};
+}
+
 // Whether attention_long can do this, and is quicker.
 bool takes_long(Queue queue, const AttentionArguments& arguments) {
-    const KvPool& pool = arguments.pool;
     if (arguments.parts_to_hand == nullptr || arguments.max_chunks < long_pages || !has_matrix_units(queue)) return false;
-    if (!has_long_attention(arguments.heads, pool)) return false;
+    if (!has_long_attention(arguments.heads, arguments.pool)) return false;
     constexpr unsigned own = 1024;  // the kernel's own variables
-    return long_bytes(long_heads(arguments)) + own <= queue.kernels.shared_limit();
+    const LongBlock block = long_block(queue, arguments);
+    return block.bytes + own <= queue.kernels.shared_limit();
 }
 
 Result<> attention_long(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
     const std::int64_t rows = std::int64_t{arguments.pool.kv_heads} * arguments.tokens, multiprocessors = queue.kernels.device().multiprocessors;
+    const LongBlock block = long_block(queue, arguments);
     StepAttentionArguments both{.heads = heads, .attention = arguments};
+    both.attention.heads_of_part = arguments.heads / arguments.pool.kv_heads;
     // A multiprocessor for each block. Those that wait for others leave half of the device to these: of two launches at once, too, one comes to its end.
-    both.attention.blocks = static_cast<std::int32_t>(std::clamp<std::int64_t>(multiprocessors / rows, 1, arguments.max_chunks));
+    both.attention.blocks = static_cast<std::int32_t>(std::clamp<std::int64_t>(block.of_multiprocessor * multiprocessors / rows, 1, arguments.max_chunks));
     both.attention.finishers = static_cast<std::int32_t>(std::max<std::int64_t>(multiprocessors / 2 / rows, 1));
-    const int at_once = long_heads(arguments);
     const gpu::Grid grid{static_cast<unsigned>(arguments.pool.kv_heads), static_cast<unsigned>(both.attention.blocks),
                          static_cast<unsigned>(arguments.tokens)};
-    return queue.kernels.launch(at_once == 4 ? Kernel::attention_long_128_4 : Kernel::attention_long_128_8, grid, {threads}, long_bytes(at_once),
-                                queue.stream, both);
+    return queue.kernels.launch(block.kernel, grid, {block.threads}, block.bytes, queue.stream, both);
 }
 
 // Whether attention_cluster can do this, and is quicker: several tokens, whose blocks find room on the device all at once.

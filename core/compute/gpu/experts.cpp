@@ -87,7 +87,7 @@ Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments) {
     // As many rows to a block as give each multiprocessor one block of some token, and the warps of a rank at least a pair of rows each.
     const unsigned of_token = std::max(1U, multiprocessors(queue) / static_cast<unsigned>(arguments.tokens));
     const unsigned pairs_for_all = (width + 2 * of_token - 1) / (2 * of_token);
-    const unsigned rows = 2 * std::clamp(pairs_for_all, warps / used, 64U);
+    const unsigned rows = 2 * std::clamp(pairs_for_all, warps / used, static_cast<unsigned>(kMostDownRows / 2));
     const unsigned blocks = (width + rows - 1) / rows;
     // The kernel's own rows to a block, from the number of blocks.
     const unsigned rows_of_block = (width + 2 * blocks - 1) / (2 * blocks) * 2;
