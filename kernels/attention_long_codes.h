@@ -65,6 +65,7 @@ HR_DEVICE void attend_long_codes(const AttentionArguments& a, const HeadArgument
     const int finishers = !kTogether ? 1 : a.finishers < blocks ? a.finishers : blocks, share = order_here - (blocks - finishers);
     if (share < 0) return;
     sync();
+    static_assert(HandedSections::kBytes <= kernels::tiles_strip_bytes(W, W));
     combine_handed<W>(a, visible, row, heads, share, finishers, dynamic_shared(), [](int) { return true; });
 }
 

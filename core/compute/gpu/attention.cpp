@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "core/compute/cpu/kv_view.h"
 #include "core/compute/gpu/shapes.h"
@@ -9,7 +10,7 @@ namespace {
 constexpr int most_group = 16;
 constexpr unsigned threads = 256;
 constexpr std::int32_t section_pages = 2;
-constexpr std::int32_t long_pages = 16;  // from so many on attention_long is quicker
+constexpr std::int32_t long_pages = 16, long_code_pages = 8;  // from so many on attention_long is quicker
 constexpr std::int32_t cluster_heads = 8;  // query heads to a KV head that attention_cluster is for
 
 // How a block of attention is launched: threads, and tiles in shared memory to each of its warps.
@@ -164,36 +165,35 @@ unsigned long_bytes(int at_once) {
 
 int long_heads(const AttentionArguments& arguments) { return arguments.heads / arguments.pool.kv_heads <= 4 ? 4 : 8; }
 
-// How attention_long is launched.
+// How attention_long is launched. Nothing: there is no shared memory for it.
 struct LongBlock {
     Kernel kernel;
     unsigned threads, bytes;
     int of_multiprocessor;  // blocks
 };
 
-LongBlock long_block(Queue queue, const AttentionArguments& arguments) {
+std::optional<LongBlock> long_block(Queue queue, const AttentionArguments& arguments) {
     if (!has_codes(arguments.pool)) {
         const int at_once = long_heads(arguments);
-        return {at_once == 4 ? Kernel::attention_long_128_4 : Kernel::attention_long_128_8, threads, long_bytes(at_once), 1};
+        constexpr unsigned own = 1024;  // the kernel's own variables
+        if (long_bytes(at_once) + own > queue.kernels.shared_limit()) return std::nullopt;
+        return LongBlock{at_once == 4 ? Kernel::attention_long_128_4 : Kernel::attention_long_128_8, threads, long_bytes(at_once), 1};
     }
-    // Two pages at once in a block that has a multiprocessor for itself, if all blocks have no more than those; else one in each of two.
-    const int rows = arguments.pool.kv_heads * arguments.tokens, large = queue.kernels.device().multiprocessors / rows;
-    const CodeBlock block = code_block_for(queue, arguments.pool, 2 * large >= arguments.max_chunks, true);
-    return {Kernel::attention_long_q8_128, block.block.threads, block.block.shared_bytes, block.block.threads == threads ? 2 : 1};
+    // A page to a block, two blocks to a multiprocessor; where that is no more than two pages to each, both at once in one block.
+    const std::int32_t rows = arguments.pool.kv_heads * arguments.tokens, alone = queue.kernels.device().multiprocessors / rows;
+    const CodeBlock block = code_block_for(queue, arguments.pool, alone < arguments.max_chunks && arguments.max_chunks <= 2 * alone, true);
+    if (!block.tiles) return std::nullopt;
+    return LongBlock{Kernel::attention_long_q8_128, block.block.threads, block.block.shared_bytes, block.block.threads == threads ? 2 : 1};
 }
 
-// Whether attention_long can do this, and is quicker.
+// Whether attention_long takes this shape, and is quicker.
 bool takes_long(Queue queue, const AttentionArguments& arguments) {
-    if (arguments.parts_to_hand == nullptr || arguments.max_chunks < long_pages || !has_matrix_units(queue)) return false;
-    if (!has_long_attention(arguments.heads, arguments.pool)) return false;
-    constexpr unsigned own = 1024;  // the kernel's own variables
-    const LongBlock block = long_block(queue, arguments);
-    return block.bytes + own <= queue.kernels.shared_limit();
+    if (arguments.parts_to_hand == nullptr || !has_matrix_units(queue)) return false;
+    return arguments.max_chunks >= (has_codes(arguments.pool) ? long_code_pages : long_pages) && has_long_attention(arguments.heads, arguments.pool);
 }
 
-Result<> attention_long(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
+Result<> attention_long(Queue queue, const LongBlock& block, const HeadArguments& heads, const AttentionArguments& arguments) {
     const std::int64_t rows = std::int64_t{arguments.pool.kv_heads} * arguments.tokens, multiprocessors = queue.kernels.device().multiprocessors;
-    const LongBlock block = long_block(queue, arguments);
     StepAttentionArguments both{.heads = heads, .attention = arguments};
     both.attention.heads_of_part = arguments.heads / arguments.pool.kv_heads;
     // A multiprocessor for each block. Those that wait for others leave half of the device to these: of two launches at once, too, one comes to its end.
@@ -238,7 +238,9 @@ Result<> attention_step(Queue queue, const HeadArguments& heads, const Attention
         HR_CHECK(head_rows(queue, heads));
         return attention_rows(queue, arguments);
     }
-    if (takes_long(queue, arguments)) return attention_long(queue, heads, arguments);
+    if (takes_long(queue, arguments)) {
+        if (const auto block = long_block(queue, arguments)) return attention_long(queue, *block, heads, arguments);
+    }
     if (takes_clusters(queue, arguments)) return attention_in_clusters(queue, heads, arguments);
     HR_TRY(const Division division, divide(queue, "attention_step", arguments, true));
     const auto of_width = [&](Kernel of_64, Kernel of_128) { return width == 64 ? of_64 : of_128; };

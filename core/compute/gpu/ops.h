@@ -59,8 +59,8 @@ struct Queue {
 [[nodiscard]] bool attention_quantizes(Queue queue, const AttentionArguments& arguments) noexcept;
 // head_rows and attention_rows, in one kernel where there is one for the heads' width.
 [[nodiscard]] Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments);
-// Whether there is a kernel for one token over many pages of a pool of this shape, so that AttentionArguments::parts_to_hand is of use: halves,
-// heads of kLongWidth, three to eight of them to a KV head.
+// Whether there is a kernel for one token over many pages of a pool of this shape, so that AttentionArguments::parts_to_hand is of use: heads of
+// kLongWidth, three to eight of them to a KV head, with codes at most eight.
 [[nodiscard]] bool has_long_attention(std::int64_t heads, const KvPool& pool) noexcept;
 [[nodiscard]] Result<> attention_prefill(Queue queue, const AttentionArguments& arguments);
 
