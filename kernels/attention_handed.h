@@ -32,23 +32,23 @@ HR_DEVICE void hand(float* to, const Floats<N>& part) {
 #endif
 }
 // Where parts are handed over: for each row (token and head) and page where one begins, counted from the first visible one, its output, and its
-// largest score and sum once for each kShare elements, since each of them is finished by itself.
-inline constexpr int kShare = 64;
+// largest score and sum once for each kFinished elements, since each of them is finished by itself.
+inline constexpr int kFinished = 64;
 template <int W>
 struct Parts {
     static constexpr int kFloats = kernels::long_part_floats(W);
-    static_assert(W + W / kShare * 2 <= kFloats);
+    static_assert(W + W / kFinished * 2 <= kFloats);
     float* begin;
     std::int64_t pages;
 
     HR_DEVICE Parts(const AttentionArguments& a) : begin(a.parts_to_hand), pages(a.max_chunks) {}
     HR_DEVICE float* output(std::int64_t row, int page) const { return begin + (row * pages + page) * kFloats; }
-    HR_DEVICE float* largest_and_sum(std::int64_t row, int page, int element) const { return output(row, page) + W + element / kShare * 2; }
+    HR_DEVICE float* largest_and_sum(std::int64_t row, int page, int element) const { return output(row, page) + W + element / kFinished * 2; }
     // A lane's four elements of a warp that has all of a row.
     HR_DEVICE void hand_over(std::int64_t row, int page, const float (&out)[4], float largest, float sum) const {
         const int element = lane() * 4;
         hand(output(row, page) + element, Floats<4>{{out[0], out[1], out[2], out[3]}});
-        if (element % kShare == 0) hand(largest_and_sum(row, page, element), Floats<2>{{largest, sum}});
+        if (element % kFinished == 0) hand(largest_and_sum(row, page, element), Floats<2>{{largest, sum}});
     }
 };
 
@@ -89,31 +89,31 @@ struct Taken {
 // What a block has of the sections that it works on at once, in shared memory.
 inline constexpr int kEach = 4;  // sections of a warp
 struct HandedSections {
-    float *outputs, *largest, *sums;  // [sections, kShare], [sections]
+    float *outputs, *largest, *sums;  // [sections, kFinished], [sections]
     struct alignas(16) Factors {
         float of_old, of_new, sum;
     };
     Factors* factors;  // [2 warps, sections]
 
-    static constexpr int kBytes = kEach * ((kShare + 2) * 4 + 2 * static_cast<int>(sizeof(Factors)));  // to each warp
+    static constexpr int kBytes = kEach * ((kFinished + 2) * 4 + 2 * static_cast<int>(sizeof(Factors)));  // to each warp
     HR_DEVICE HandedSections(unsigned char* at, int count)
-        : outputs(reinterpret_cast<float*>(at)), largest(outputs + count * kShare), sums(largest + count), factors(reinterpret_cast<Factors*>(sums + count)) {}
+        : outputs(reinterpret_cast<float*>(at)), largest(outputs + count * kFinished), sums(largest + count), factors(reinterpret_cast<Factors*>(sums + count)) {}
 };
 
-// The number-th of `finishers` blocks combines the sections, ascending, for its shares of the outputs of `heads` rows: kShare elements of a head. A warp takes some of the sections,
+// The number-th of `finishers` blocks combines the sections, ascending, for its shares of the outputs of `heads` rows: kFinished elements of a head. A warp takes some of the sections,
 // each half of it one of a section's pages, four elements to a lane; a thread then has an element from the first section to the last. The whole block comes here; memory:
 // HandedSections::kBytes to each warp. divides(page): whether a section is divided before that page, its second, counted from the first visible one.
 template <int W, class Divides>
 HR_DEVICE void combine_handed(const AttentionArguments& a, const Visible& visible, std::int64_t row, int heads, int number, int finishers, unsigned char* memory,
                               Divides divides) {
-    static_assert(kShare == 2 * kWarp);
+    static_assert(kFinished == 2 * kWarp);
     const Parts<W> parts(a);
     const int sections = visible.sections(), first_page = visible.first_page(), pages = visible.pages();
     const int warps = threads() / kWarp, at_once = kEach * warps, side = lane() / 16;
     const HandedSections all(memory, at_once);
 #pragma unroll 1
-    for (int share = number; share < heads * W / kShare; share += finishers) {
-        const int head = share / (W / kShare), element = share % (W / kShare) * kShare + lane() % 16 * 4;
+    for (int share = number; share < heads * W / kFinished; share += finishers) {
+        const int head = share / (W / kFinished), element = share % (W / kFinished) * kFinished + lane() % 16 * 4;
         float largest = bits_to_float(0xff800000U);
         float o = -0.0F, sum = 0;  // the first factor is 0, and 0 * -0 + x is x for every x
 #pragma unroll 1
@@ -149,7 +149,7 @@ HR_DEVICE void combine_handed(const AttentionArguments& a, const Visible& visibl
                     Floats<4> out;
                     HR_UNROLL
                     for (int i = 0; i < 4; ++i) out.x[i] = divided ? fma(part.x[i], factor, others[i]) : part.x[i];
-                    *reinterpret_cast<Floats<4>*>(all.outputs + slot * kShare + lane() * 4) = out;
+                    *reinterpret_cast<Floats<4>*>(all.outputs + slot * kFinished + lane() * 4) = out;
                     if (lane() == 0) {
                         all.largest[slot] = divided ? with : part.largest;
                         all.sums[slot] = divided ? fma(part.sum, factor, other_sum) : part.sum;
@@ -158,7 +158,7 @@ HR_DEVICE void combine_handed(const AttentionArguments& a, const Visible& visibl
             }
             sync();
             const int left = sections - begin, count = left < at_once ? left : at_once;
-            if (thread() < kShare) {
+            if (thread() < kFinished) {
                 HandedSections::Factors* factors = all.factors + warp() * at_once;
 #pragma unroll 1
                 for (int base = 0; base < count; base += kWarp) {
@@ -177,13 +177,13 @@ HR_DEVICE void combine_handed(const AttentionArguments& a, const Visible& visibl
 #pragma unroll 8
                 for (int i = 0; i < count; ++i) {
                     const HandedSections::Factors f = factors[i];
-                    o = fma(o, f.of_old, all.outputs[i * kShare + thread()] * f.of_new);
+                    o = fma(o, f.of_old, all.outputs[i * kFinished + thread()] * f.of_new);
                     sum = fma(sum, f.of_old, f.sum);
                 }
             }
-            if (begin + at_once < sections || share + finishers < heads * W / kShare) sync();  // everyone is done with these
+            if (begin + at_once < sections || share + finishers < heads * W / kFinished) sync();  // everyone is done with these
         }
-        if (thread() < kShare) a.out[(row + head) * W + share % (W / kShare) * kShare + thread()] = o / sum;
+        if (thread() < kFinished) a.out[(row + head) * W + share % (W / kFinished) * kFinished + thread()] = o / sum;
     }
 }
 
