@@ -32,6 +32,10 @@ CliResult Cli::run(const QStringList& arguments, const QByteArray& input) const 
     QProcess process;
     prepare(process, arguments);
     process.start();
+#ifdef Q_OS_WIN
+    // On a busy machine wine refuses now and then to start a program ("Internal error").
+    for (int again = 0; again < 3 && !process.waitForStarted(60'000) && process.error() == QProcess::FailedToStart; ++again) process.start();
+#endif
     process.write(input);
     process.closeWriteChannel();
     CliResult result;
