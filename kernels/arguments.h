@@ -337,7 +337,8 @@ struct AttentionArguments {
     float* parts_to_hand = nullptr;
     std::int32_t blocks = 1;     // set by the launch: blocks for each token and KV head,
     std::int32_t finishers = 1;  // and how many of them at most finish the output
-    // attention_cluster_128_8, where there is one section: the output's quantized form [tokens, heads * head_dim_v], instead of out. No codes: out.
+    // attention_step and attention_cluster for heads of 128, where there is one section and a block has an even number of heads: the output's quantized form
+    // [tokens, heads * head_dim_v], instead of out. No codes: out.
     Quantized groups_256 = {};
 };
 

@@ -389,7 +389,8 @@ HR_DEVICE void attend(const AttentionArguments& a, int token, int kv_head, int h
         }
         if (first_page + at_once < to) sync();  // everyone is done with the pages before the next ones come
     }
-    finish<W>(a, row, part, heads, element, kManySections ? all : section, visible, from, whole, started, warps * a.tile_slots * kernels::kSlotBytes);
+    finish<W, W == 128 && HB % 2 == 0 && !kManySections>(a, row, part, heads, element, kManySections ? all : section, visible, from, whole, started,
+                                                         warps * a.tile_slots * kernels::kSlotBytes);
 }
 
 // The same for any number of heads, HB at a time; of wider values half as many.

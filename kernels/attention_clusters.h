@@ -7,7 +7,6 @@
 
 #include "kernels/attention_chunk.h"
 #include "kernels/clusters.h"
-#include "kernels/shares.h"
 
 #if defined(HR_CLUSTERS)
 
@@ -161,22 +160,7 @@ HR_DEVICE void attend_in_clusters(const AttentionArguments& a, const HeadArgumen
                                       written_here(block.sums, owner) + first_strip * HB + mine};
             add_pages<HB, false>(left, visible, from, kSection, from, to, section, all);
         }
-        if (sections == 1 && HB * W == kWarp * kShare && a.groups_256.codes != nullptr) {
-            // They are a group of the quantized form that the output's product reads.
-            float* group = block.queries;  // no longer needed
-            if (warp() < HB) {
-                HR_UNROLL
-                for (int d = 0; d < 4; ++d) group[4 * thread() + d] = section.out[d] / section.sum;
-                sync_part(0, HB * kWarp);
-            }
-            if (warp() == 0) {
-                float own_share[kShare];
-                load_share(group, lane() * kShare, HB * W, own_share);
-                quantize_share(a.groups_256, token, (kv_head * kHeads + owner * HB) * W + lane() * kShare, a.heads * W, kWarp, own_share);
-            }
-        } else {
-            finish<W>(a, first_row, head, HB, element, section, visible, from, sections == 1, started, Block::kTilesBytes);
-        }
+        finish<W, HB % 2 == 0>(a, first_row, head, HB, element, section, visible, from, sections == 1, started, Block::kTilesBytes);
         if (owner < rank) sync();
     }
 }

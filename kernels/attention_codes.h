@@ -464,7 +464,7 @@ HR_DEVICE void attend_codes(const AttentionArguments& a, int token, int kv_head,
         }
         if (first_page + at_once < to) sync();  // everyone is done with the pages before the next ones come
     }
-    finish<W>(a, row, part, heads, element, kManySections ? all : section, visible, from, whole, started, warps * strip_bytes);
+    finish<W, W == 128 && !kManySections>(a, row, part, heads, element, kManySections ? all : section, visible, from, whole, started, warps * strip_bytes);
 }
 
 // The same for any number of heads.

@@ -117,14 +117,49 @@ HR_DEVICE void combine_rows_of(const AttentionArguments& a, std::int64_t row, in
 // The block begins with its part of the heads from row `row` on; what came before is of a kernel that has ended. Returns what finish needs, in thread 0.
 HR_DEVICE int start_section(const AttentionArguments& a, int row) { return thread() == 0 ? atomic_add(a.tickets + row, 1) & kTicketMask : 0; }
 
-// What comes of the pages from … of `heads` neighbouring rows, the first of which is `row`: the thread has four elements from `element` on of row + part. whole: it is
-// the output; else a section's part of it. started: of start_section; tiles_bytes: of combine_rows_of.
+// The outputs of an even number of heads, from row `row` on, in the quantized form that products read: a group is two heads. A warp has four elements to a lane of
+// head `part`. The whole block comes here.
 template <int W>
+HR_DEVICE void quantize_heads(const AttentionArguments& a, int row, int part, int heads, int element, const Floats<4>& out) {
+    static_assert(W == 4 * kWarp);
+    __shared__ float largest_of[kernels::kMostAttentionThreads / kWarp];
+    float largest = 0;
+    HR_UNROLL
+    for (int d = 0; d < 4; ++d) {
+        const float magnitude = out.x[d] < 0 ? -out.x[d] : out.x[d];
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    largest = max_32(largest);
+    if (lane() == 0) largest_of[warp()] = largest;
+    sync();
+    if (part >= heads) return;
+    const float other = largest_of[warp() ^ 1];
+    largest = other > largest ? other : largest;
+    const bool some = largest >= kSmallestGroup;
+    const float inverse = some ? 127.0F / largest : 0.0F;
+    std::uint32_t codes = 0;
+    HR_UNROLL
+    for (int d = 0; d < 4; ++d) codes |= static_cast<std::uint32_t>(static_cast<int>(rint(out.x[d] * inverse)) & 255) << (8 * d);
+    int sum = dot4(static_cast<int>(codes), 0x01010101, 0);
+    sum += shuffle_xor(sum, 1);
+    sum += shuffle_xor(sum, 2);
+    const std::int64_t at = static_cast<std::int64_t>(row + part) * W + element;
+    *reinterpret_cast<std::uint32_t*>(a.groups_256.codes + at) = codes;
+    if (lane() % 4 == 0) a.groups_256.sums[at / 16] = static_cast<std::int16_t>(sum);
+    if (at % 256 == 0) a.groups_256.scales[at / 256] = some ? largest / 127.0F : 0.0F;
+}
+
+// What comes of the pages from … of `heads` neighbouring rows, the first of which is `row`: the thread has four elements from `element` on of row + part. whole: it is
+// the output; else a section's part of it. started: of start_section; tiles_bytes: of combine_rows_of. kQuantizes: the output may be wanted as groups.
+template <int W, bool kQuantizes>
 HR_DEVICE void finish(const AttentionArguments& a, int row, int part, int heads, int element, const Running<4>& total, const Visible& visible, int from,
                       bool whole, int started, int tiles_bytes) {
     const Partials partials(a);
     if (whole) {
         const Floats<4> out = {{total.out[0] / total.sum, total.out[1] / total.sum, total.out[2] / total.sum, total.out[3] / total.sum}};
+        if constexpr (kQuantizes) {
+            if (a.groups_256.codes != nullptr) return quantize_heads<W>(a, row, part, heads, element, out);
+        }
         if (part < heads) *reinterpret_cast<Floats<4>*>(a.out + static_cast<std::int64_t>(row + part) * width_or<W>(partials.width) + element) = out;
         return;
     }

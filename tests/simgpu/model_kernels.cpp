@@ -134,6 +134,8 @@ void run(std::string_view, const AttentionArguments& a) {
 void run(std::string_view name, const StepAttentionArguments& a) {
     run(name, a.heads);  // q may be changed
     run(name, a.attention);
+    const std::int64_t width = std::int64_t(a.attention.heads) * a.attention.pool.head_dim_v;
+    for (std::int64_t t = 0; t < a.attention.tokens; ++t) store_forms(a.attention.out + t * width, width, t, a.attention.groups_256, {});
 }
 
 void run(std::string_view name, const CombineNormArguments& a) {

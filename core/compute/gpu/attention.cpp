@@ -226,7 +226,12 @@ Result<> attention_in_clusters(Queue queue, const HeadArguments& heads, const At
 }  // namespace
 
 bool attention_quantizes(Queue queue, const AttentionArguments& arguments) noexcept {
-    return !takes_long(queue, arguments) && takes_clusters(queue, arguments) && sections_of(arguments) == 1;
+    const KvPool& pool = arguments.pool;
+    if (arguments.tokens < 2 || sections_of(arguments) != 1 || pool.head_dim != 128 || pool.head_dim_v != 128) return false;
+    if (takes_clusters(queue, arguments)) return true;
+    if (has_codes(pool) && !has_matrix_units(queue)) return false;
+    const auto division = divide(queue, "attention_step", arguments, true);
+    return division && division->heads % 2 == 0;
 }
 
 Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
