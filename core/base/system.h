@@ -12,9 +12,9 @@ namespace headroom {
 // Physical cores this process may run on (at least 1): where two hardware threads share a core they count once.
 [[nodiscard]] int physical_cores() noexcept;
 
-// Compute threads beside a GPU: one core in sixteen (rounded, so one of eight too) is left to those that feed the device, change what lies on
-// it and serve. A compute thread whose core is taken holds up all the others, for milliseconds.
-[[nodiscard]] inline int threads_beside_gpu() noexcept { return physical_cores() - (physical_cores() + 8) / 16; }
+// Compute threads beside a GPU: one core in eight is left to those that feed the device, change what lies on it and serve. A compute thread
+// whose core is taken holds up all the others, for milliseconds.
+[[nodiscard]] inline int threads_beside_gpu() noexcept { return physical_cores() - physical_cores() / 8; }
 
 // Bytes of RAM in the machine; 0 where the system does not tell.
 [[nodiscard]] std::uint64_t total_ram() noexcept;
