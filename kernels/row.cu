@@ -205,11 +205,6 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     std::int16_t* list = x.sums + all / 16;  // of choices; where every expert is here there is none
     const bool complete = a.complete != 0;
     const std::int32_t* chosen = a.chosen;
-    __shared__ const std::uint8_t *gates[kMostExperts], *ups[kMostExperts];
-    for (int i = thread(); i < shape.experts; i += threads()) {
-        gates[i] = a.table[i].gate;
-        ups[i] = a.table[i].up;
-    }
     wait_for_previous();
     if (a.scores != nullptr) {
         for (int i = thread(); i < shape.experts; i += threads()) scores[i] = ordered(a.scores[i]);
@@ -219,8 +214,8 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     for (int i = thread() * 8; i < all / 16; i += threads() * 8) start_copy(x.sums + i, a.groups_256.sums + i, true);
     close_copies();
     for (int i = thread(); i < all / 256; i += threads()) x.scales[i] = a.groups_256.scales[i];
-    sync();
     if (a.scores != nullptr) {
+        sync();
         choose(scores, shape.experts, shape.used, chosen_here, picked);
         chosen = chosen_here;
     }
@@ -235,8 +230,8 @@ HR_DEVICE void experts_gate_up_of(const ExpertsGateUpArguments& a) {
     const auto choice_of = [&](int i) { return complete ? i / shape.hidden : static_cast<int>(list[i / shape.hidden]); };
     const auto locate = [&](int i) {
         const int row = i % shape.hidden;
-        const int expert = chosen[choice_of(i)];
-        return RowGroup{{row_of(gates[expert], row, shape.gate_row_bytes), row_of(ups[expert], row, shape.up_row_bytes)}};
+        const ExpertAddresses& expert = a.table[chosen[choice_of(i)]];
+        return RowGroup{{row_of(expert.gate, row, shape.gate_row_bytes), row_of(expert.up, row, shape.up_row_bytes)}};
     };
     begin_groups<Weights>(number, count, blocks, locate);
     wait_for_copies<0>();
@@ -268,18 +263,14 @@ HR_DEVICE void experts_down_of(const ExpertsDownArguments& a) {
     const int begin = block_x() * rows_of_block;
     const int end = begin + rows_of_block < shape.width ? begin + rows_of_block : shape.width;
     if (begin >= end) return;
-    __shared__ const std::uint8_t* downs[kMostExperts];
-    for (int i = thread(); i < shape.experts; i += threads()) downs[i] = a.table[i].down;
     wait_for_previous();
+    const std::uint8_t* down = a.table[a.chosen[token * shape.used + rank]].down;
     // What is wanted last, too: nothing is to be waited for then.
     __shared__ float shares[kMostUsed];
     if (thread() < shape.used) shares[thread()] = a.shares[token * shape.used + thread()];
     __shared__ float before[kMostDownRows];
     const bool sums = a.outputs == nullptr && thread() < end - begin;
     if (sums) before[thread()] = a.x[token * shape.width + begin + thread()];
-    const std::int32_t expert = a.chosen[token * shape.used + rank];
-    sync();
-    const std::uint8_t* down = downs[expert];
     const int groups = down != nullptr ? (end - begin + kRows - 1) / kRows : 0;
     const auto locate = [&](int i) {
         RowGroup group;
