@@ -442,6 +442,14 @@ struct TopArguments {
 // hand_over: for experts that are not on the device: copies the rows and the choice to pinned host memory, then counts *counter up and
 // writes it to *flag (pinned host memory), which a host thread watches. With a table: where every chosen expert is on the device it does
 // nothing but count; *awaited is the count of the last hand-over that was none of these. The host sees a later count when one follows.
+// With `placed` the device computes some of the missing ones itself, from the host's memory: the first read_by_device of the missing choices, as far as the
+// table has addresses there. Their entries of placed are `host_entries` more than the expert, all others are the expert; the host sees
+// kNotAsked in their places.
+inline constexpr std::uint32_t kWholeShare = 1U << 16;
+inline constexpr std::int32_t kNotAsked = -1, kMostPlaced = 1024;  // choices
+HR_ANYWHERE std::int32_t read_by_device(std::int32_t missing, std::uint32_t share) {
+    return static_cast<std::int32_t>((static_cast<std::uint32_t>(missing) + 1) * share / kWholeShare);
+}
 struct HandOverArguments {
     const float* x;              // [tokens, width]
     const std::int32_t* chosen;  // [tokens, used]
@@ -454,12 +462,17 @@ struct HandOverArguments {
     std::uint32_t* flag;         // pinned
     const ExpertAddresses* table = nullptr;  // [experts] or null
     std::uint32_t* awaited = nullptr;        // on the device
+    std::int32_t* placed = nullptr;          // [tokens, used], at most kMostPlaced, or null; with a table
+    std::int32_t host_entries = 0;           // of the table: how far behind a device's address the host's stands
+    const std::uint32_t* share = nullptr;    // on the device, at most kWholeShare
 };
 
-// await_host: ends when *flag (pinned host memory) is at least *counter (hand_over's counter or `awaited`): the host has answered it.
+// await_host: ends when *flag (pinned host memory) is at least *counter (hand_over's counter or `awaited`): the host has answered it. Writes *counter
+// to *arrived (pinned host memory) before, unless that is null: everything before it in the stream has ended.
 struct AwaitArguments {
     const std::uint32_t* counter;
     const std::uint32_t* flag;
+    std::uint32_t* arrived = nullptr;
 };
 
 }  // namespace headroom::kernels

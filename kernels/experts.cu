@@ -283,13 +283,41 @@ HR_KERNEL(combine_rows, CombineArguments, 256) {
     x = x + sum;
 }
 
+// Who computes a missing choice, by the whole block; see HandOverArguments. Returns, in every thread, how many the host is asked for. Ends with a barrier.
+HR_DEVICE int place_choices(const HandOverArguments& a) {
+    __shared__ std::uint8_t absent[kMostPlaced];
+    __shared__ int asked;
+    const int choices = a.tokens * a.used;
+    if (thread() == 0) asked = 0;
+    for (int i = thread(); i < choices; i += threads()) absent[i] = a.table[a.chosen[i]].gate == nullptr ? 1 : 0;
+    sync();
+    for (int i = thread(); i < choices; i += threads()) {
+        int rank = 0, all = 0;
+        for (int j = 0; j < choices; ++j) {
+            rank += j < i ? absent[j] : 0;
+            all += absent[j];
+        }
+        const std::int32_t expert = a.chosen[i], in_memory = expert + a.host_entries;
+        const bool reads = absent[i] != 0 && rank < read_by_device(all, *a.share) && a.table[in_memory].gate != nullptr;
+        a.placed[i] = reads ? in_memory : expert;
+        if (absent[i] != 0 && !reads) (void)atomic_add(&asked, 1);
+    }
+    sync();
+    return asked;
+}
+
 // One block: only it knows when everything is written.
 HR_KERNEL(hand_over, HandOverArguments, 1024) {
     __shared__ int missing;
     if (thread() == 0) missing = a.table == nullptr ? 1 : 0;
     sync();
-    for (int i = thread(); i < a.tokens * a.used && a.table != nullptr; i += threads()) {
-        if (a.table[a.chosen[i]].gate == nullptr) missing = 1;
+    if (a.placed != nullptr) {
+        const int asked = place_choices(a);
+        if (thread() == 0) missing = asked;
+    } else {
+        for (int i = thread(); i < a.tokens * a.used && a.table != nullptr; i += threads()) {
+            if (a.table[a.chosen[i]].gate == nullptr) missing = 1;
+        }
     }
     sync();
     // The host's memory is not touched in vain: behind copies over the bus that takes long.
@@ -297,7 +325,9 @@ HR_KERNEL(hand_over, HandOverArguments, 1024) {
         if (thread() == 0) *a.counter += 1;
         return;
     }
-    for (int i = thread(); i < a.tokens * a.used; i += threads()) a.host_chosen[i] = a.chosen[i];
+    for (int i = thread(); i < a.tokens * a.used; i += threads()) {
+        a.host_chosen[i] = a.placed != nullptr && a.placed[i] != a.chosen[i] ? kNotAsked : a.chosen[i];
+    }
     const std::int64_t values = static_cast<std::int64_t>(a.tokens) * a.width;
     if (a.width % 4 == 0) {
         for (std::int64_t i = thread(); i < values / 4; i += threads()) {
@@ -319,6 +349,7 @@ HR_KERNEL(hand_over, HandOverArguments, 1024) {
 HR_KERNEL(await_host, AwaitArguments, 32) {
     if (thread() != 0) return;
     const std::uint32_t count = *a.counter;
+    if (a.arrived != nullptr) *static_cast<volatile std::uint32_t*>(a.arrived) = count;
     // The counter may wrap.
     while (static_cast<std::int32_t>(*static_cast<const volatile std::uint32_t*>(a.flag) - count) < 0) {}
     fence_system();

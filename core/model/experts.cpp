@@ -40,7 +40,7 @@ void Experts::compute(const MixtureFeedForward& block, const cpu::Activations& x
 
 // Sorts the choices by expert (a counting sort: within an expert the tokens ascend).
 void Experts::group(const MixtureFeedForward& block, std::int64_t choices, const std::int32_t* chosen, std::span<const std::uint8_t> elsewhere) {
-    const auto here = [&](std::int32_t expert) { return elsewhere.empty() || elsewhere[static_cast<std::size_t>(expert)] == 0; };
+    const auto here = [&](std::int32_t expert) { return expert >= 0 && (elsewhere.empty() || elsewhere[static_cast<std::size_t>(expert)] == 0); };
     expert_rows_.assign(static_cast<std::size_t>(block.experts), 0);
     for (std::int64_t i = 0; i < choices; ++i) {
         if (here(chosen[i])) ++expert_rows_[static_cast<std::size_t>(chosen[i])];

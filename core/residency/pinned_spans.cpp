@@ -17,7 +17,7 @@ constexpr std::uintptr_t kPiece = 256 * MiB;  // some 10 ms each: a driver may h
 }  // namespace
 
 PinnedSpans::~PinnedSpans() {
-    for (const auto& [address, bytes] : pieces_) {
+    for (const auto& [address, piece] : pieces_) {
         const auto* pointer = reinterpret_cast<const void*>(address);
         if (!driver_->unregister_host(pointer)) (void)driver_->unregister_host(pointer);
     }
@@ -58,8 +58,9 @@ void PinnedSpans::register_all(std::span<const std::span<const std::byte>> spans
                 spdlog::info("Copies to the GPU are staged from here on: {}", done.error().message);
                 return;
             }
+            const auto device = driver_->host_device_pointer(reinterpret_cast<void*>(at));
             const std::scoped_lock lock(mutex_);
-            pieces_.emplace(at, bytes);
+            pieces_.emplace(at, Piece{.bytes = bytes, .device = device.value_or(0)});
         }
     }
 }
@@ -70,9 +71,26 @@ PinnedSpans::Stretch PinnedSpans::stretch(const void* from, std::uint64_t bytes)
     const auto next = pieces_.upper_bound(at);
     if (next != pieces_.begin()) {
         const auto piece = std::prev(next);
-        if (at < piece->first + piece->second) return {.bytes = std::min<std::uint64_t>(bytes, piece->first + piece->second - at), .registered = true};
+        if (at < piece->first + piece->second.bytes) return {.bytes = std::min<std::uint64_t>(bytes, piece->first + piece->second.bytes - at), .registered = true};
     }
     return {.bytes = next == pieces_.end() ? bytes : std::min<std::uint64_t>(bytes, next->first - at), .registered = false};
+}
+
+gpu::DevicePointer PinnedSpans::on_device(const void* from, std::uint64_t bytes) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(from);
+    const std::scoped_lock lock(mutex_);
+    auto piece = pieces_.upper_bound(at);
+    if (piece == pieces_.begin()) return 0;
+    --piece;
+    const std::uintptr_t base = piece->first;
+    const gpu::DevicePointer device = piece->second.device;
+    // Neighbouring pieces are as good as one where kernels see them as neighbours too.
+    for (std::uintptr_t end = base; device != 0; ++piece) {
+        if (piece == pieces_.end() || piece->first != end || piece->second.device != device + (end - base)) return 0;
+        end += piece->second.bytes;
+        if (at + bytes <= end) return device + (at - base);
+    }
+    return 0;
 }
 
 }  // namespace headroom::residency

@@ -34,11 +34,17 @@ public:
         bool registered = false;
     };
     [[nodiscard]] Stretch stretch(const void* from, std::uint64_t bytes) const;
+    // Where kernels see these bytes; 0 where they do not: not all of them are registered, or not behind one another there.
+    [[nodiscard]] gpu::DevicePointer on_device(const void* from, std::uint64_t bytes) const;
 
 private:
     gpu::Driver* driver_;
     mutable std::mutex mutex_;
-    std::map<std::uintptr_t, std::uint64_t> pieces_;  // address, bytes
+    struct Piece {
+        std::uint64_t bytes = 0;
+        gpu::DevicePointer device = 0;  // 0: kernels do not see it
+    };
+    std::map<std::uintptr_t, Piece> pieces_;  // by address
 };
 
 }  // namespace headroom::residency

@@ -1,5 +1,6 @@
 // Measures on a real card how a loaded model gives VRAM back and takes it again while it speaks (docs/elastic.md).
-//   bench_elastic MODEL.gguf [threads=N] [PART]…       parts; all where none is named
+//   bench_elastic MODEL.gguf [threads=N] [bus=P] [PART]…       parts; all where none is named. bus: per cent of a layer's missing experts that the
+//                                                           card reads from memory itself; by what steps show where it is not named
 //     give    20 times: 8 GiB back and again, while tokens are decoded: times, rates, and the longest step meanwhile
 //     words   2,000 greedy tokens with 20 changes, against the same without
 //     curve   decode speed with 100, 90, 75, 50, 25, 10 and 0 % of the experts on the card: of greedy words (which go round in circles with
@@ -7,6 +8,7 @@
 //     short   the same with 50, 25 and 10 %
 //     prompts read with 100, 75, 50, 25 and 0 % of the experts on the card
 //     static  75, 50, 25 and 0 % with experts that stay where they are placed: all of the last layers, none of the first ones
+//     none    the last of these alone
 //     park    everything given back in the middle of an answer, the context too, and taken again
 //     devices with two cards or more: the layers dealt to all of them; decode speed, and what each card gives and takes by itself
 
@@ -17,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -326,7 +329,7 @@ struct Bench {
 };
 
 // The same model placed once and for all, the experts of whole layers together, as many as `percent` of all.
-void static_split(const model::Transformer& transformer, ThreadPool& pool, model::GpuTarget target, int percent) {
+void static_split(const model::Transformer& transformer, ThreadPool& pool, model::GpuTarget target, int percent, std::optional<double> over_bus) {
     target.verdict.reset();
     const std::uint64_t enough = target.device.total_bytes;
     model::Placement placement = model::plan_placement(transformer, std::span(&enough, 1), kContext);
@@ -341,7 +344,8 @@ void static_split(const model::Transformer& transformer, ThreadPool& pool, model
         part.experts[layer] = 0;
     }
     auto runner = must(model::GpuRunner::create({.transformer = transformer, .pool = pool, .targets = std::span(&target, 1), .context = kContext,
-                                                 .placement = placement}));
+                                                 .over_bus = over_bus, .placement = placement}));
+    runner->settle();
     Bench{.driver = *target.driver, .counter = nullptr, .runner = *runner, .full = 0}.tell_speed(percent);
 }
 
@@ -413,11 +417,12 @@ void several_devices(const model::Transformer& transformer, ThreadPool& pool, gp
 int main(int argc, char** argv) {
     if (argc < 2) return 2;
     int threads = threads_beside_gpu();
-    if (argc > 2 && std::strncmp(argv[2], "threads=", 8) == 0) {
-        threads = std::max(1, std::atoi(argv[2] + 8));
-        std::swap(argv[1], argv[2]);
-        ++argv;
-        --argc;
+    std::optional<double> over_bus;
+    for (; argc > 2 && std::strchr(argv[2], '=') != nullptr; ++argv, --argc) {
+        if (std::strncmp(argv[2], "threads=", 8) == 0) threads = std::max(1, std::atoi(argv[2] + 8));
+        else if (std::strncmp(argv[2], "bus=", 4) == 0) over_bus = std::atof(argv[2] + 4) / 100;
+        else return 2;
+        argv[2] = argv[1];
     }
     const auto wanted = [&](const char* part) {
         if (argc == 2) return true;
@@ -450,7 +455,7 @@ int main(int argc, char** argv) {
         copied = bytes;
     };
     auto runner = must(model::GpuRunner::create({.transformer = transformer, .pool = pool, .targets = std::span(&target, 1), .context = kContext,
-                                                 .progress = progress}));
+                                                 .progress = progress, .over_bus = over_bus}));
     const auto placed = Clock::now();
     std::printf("placed in %.2f s; of that %.2f GiB copied in %.3f s (%.1f GB/s)", ms_between(start, placed) / 1000, gib(copied),
                 ms_between(first, last) / 1000, static_cast<double>(copied - copied_first) / ms_between(first, last) / 1e6);
@@ -466,7 +471,7 @@ int main(int argc, char** argv) {
     if (wanted("prompts")) bench.prompts();
     runner.reset();
     for (const int percent : {75, 50, 25, 0}) {
-        if (wanted("static")) static_split(transformer, pool, target, percent);
+        if (wanted("static") || (percent == 0 && wanted("none"))) static_split(transformer, pool, target, percent, over_bus);
     }
     if (wanted("devices")) several_devices(transformer, pool, *driver, verdict);
 }

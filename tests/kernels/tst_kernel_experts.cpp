@@ -464,6 +464,57 @@ private slots:
         }
     }
 
+    // Of six missing choices the device takes as many as the share says, as far as it knows where they lie in the host's memory.
+    void missingChoicesArePlaced() {
+        auto& device = KernelDevice::chosen();
+        const std::int32_t experts = 6, tokens = 2, used = 4, width = 8;
+        const Array<std::uint8_t> somewhere(device, std::vector<std::uint8_t>(64));
+        const kernels::ExpertAddresses there{somewhere.data(), somewhere.data(), somewhere.data()}, nowhere{};
+        const std::vector<kernels::ExpertAddresses> addresses = {nowhere, there, nowhere, nowhere, there, nowhere,  // 1 and 4 are on the device
+                                                                 there, there, there, there, there, nowhere};       // the host's memory of 5 is not seen
+        const std::vector<std::int32_t> chosen = {0, 1, 5, 2, 3, 4, 0, 2};
+        constexpr std::int32_t no = kernels::kNotAsked;
+        struct Case {
+            double share;
+            std::vector<std::int32_t> placed, asked;
+        };
+        const std::vector<Case> cases = {
+            {0, chosen, chosen},
+            {0.1, chosen, chosen},                                                  // 0.7 of one
+            {0.15, {6, 1, 5, 2, 3, 4, 0, 2}, {no, 1, 5, 2, 3, 4, 0, 2}},
+            {0.5, {6, 1, 5, 8, 3, 4, 0, 2}, {no, 1, 5, no, 3, 4, 0, 2}},            // three, of which 5 is the second
+            {1, {6, 1, 5, 8, 9, 4, 6, 8}, {no, 1, 5, no, no, 4, no, no}},
+        };
+        for (const Case& one : cases) {
+            const Array<kernels::ExpertAddresses> table(device, addresses);
+            const Array<float> x(device, std::vector<float>(tokens * width, 1.5F)), host_x(device, std::size_t{tokens * width});
+            const Array<std::int32_t> choices(device, chosen), host_chosen(device, chosen.size()), placed(device, chosen.size());
+            const Array<std::uint32_t> counters(device, std::vector<std::uint32_t>{4, 2}), flags(device, std::vector<std::uint32_t>{4, 0, 5});
+            const Array<std::uint32_t> share(device, std::vector<std::uint32_t>{static_cast<std::uint32_t>(one.share * kernels::kWholeShare)});
+            REQUIRE(kernels::hand_over(device.queue(), {x.data(), choices.data(), tokens, width, used, host_x.data(), host_chosen.data(), counters.data(),
+                                                        flags.data(), table.data(), counters.data() + 1, placed.data(), experts, share.data()}));
+            REQUIRE(kernels::await_host(device.queue(), {counters.data() + 1, flags.data() + 2, flags.data() + 1}));
+            QCOMPARE(placed.read(), one.placed);
+            QCOMPARE(host_chosen.read(), one.asked);
+            QCOMPARE(host_x.read(), x.read());
+            QCOMPARE(counters.read(), (std::vector<std::uint32_t>{5, 5}));
+            QCOMPARE(flags.read(), (std::vector<std::uint32_t>{5, 5, 5}));
+        }
+        // Where the device takes all, the host is not asked.
+        const Array<kernels::ExpertAddresses> table(device, addresses);
+        const Array<float> x(device, std::vector<float>(width, 1.5F)), host_x(device, std::size_t{width});
+        const Array<std::int32_t> choices(device, std::vector<std::int32_t>{3, 1, 2, 0}), host_chosen(device, std::size_t{4}), placed(device, std::size_t{4});
+        const Array<std::uint32_t> counters(device, std::vector<std::uint32_t>{4, 2}), flag(device, std::vector<std::uint32_t>{4});
+        const Array<std::uint32_t> share(device, std::vector<std::uint32_t>{kernels::kWholeShare});
+        const auto before = host_chosen.read();
+        REQUIRE(kernels::hand_over(device.queue(), {x.data(), choices.data(), 1, width, used, host_x.data(), host_chosen.data(), counters.data(), flag.data(),
+                                                    table.data(), counters.data() + 1, placed.data(), experts, share.data()}));
+        QCOMPARE(placed.read(), (std::vector<std::int32_t>{9, 1, 8, 6}));
+        QCOMPARE(counters.read(), (std::vector<std::uint32_t>{5, 2}));
+        QCOMPARE(flag.read()[0], 4U);
+        QCOMPARE(host_chosen.read(), before);
+    }
+
     void wrongShapesAreRefused() {
         auto& device = KernelDevice::chosen();
         QVERIFY(!kernels::choose_experts(device.queue(), {nullptr, 1, 513, 8, 1, nullptr, nullptr}));

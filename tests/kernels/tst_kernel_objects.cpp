@@ -30,12 +30,14 @@ constexpr Limit limits[] = {
     {"headroom_product_few", "sm_80", 16, "blocks of 512 threads leave 128 registers, which are one too few there"},
     {"headroom_product_tiles_", "sm_", 64, "two blocks to a multiprocessor leave 128 registers, which are a few too few on some architectures"},
     {"headroom_experts_tiles_", "sm_", 64, "the same"},
+    {"headroom_experts_down", "gfx900", 32, "products of bytes take several instructions there, and their registers"},
+    {"headroom_top_rows", "gfx90a", 80, "half of the registers are for matrix units there, which it has no use for"},
     {"headroom_product_tiles_", "gfx", 64, "a few values of the staging, kept while tiles are multiplied"},
     {"headroom_experts_tiles_", "gfx", 64, "the same"},
 };
-// Scalar registers in lanes of vector registers: two instructions where such a value is used, and no memory. Eight vector registers have room
+// Scalar registers in lanes of vector registers: two instructions where such a value is used, and no memory. Nine vector registers have room
 // for so many.
-constexpr std::size_t most_scalar_spills = 512;
+constexpr std::size_t most_scalar_spills = 576;
 
 const Limit& limit(const CompiledKernel& kernel) {
     for (const auto& one : limits) {

@@ -116,6 +116,30 @@ private slots:
         QCOMPARE(runner->usage(0).blocks_resident, std::int64_t{4});
     }
 
+    // Missing experts are computed by the processor, by the device from the host's memory, or by both, with the same words.
+    void missing_experts_are_read_by_the_device() {
+        const Words right = right_words(mixture());
+        for (const double share : {0.0, 0.5, 1.0}) {
+            const OpenedModel opened(mixture());
+            const auto runner = place(opened, elastic(), 0, share);
+            std::uint64_t budget = runner->usage(0).held_bytes();
+            while (runner->usage(0).blocks_resident > 10) (void)must(runner->resize(0, budget -= 50 * KiB));
+            std::uint64_t changes = 0;
+            const auto said = talk(*runner, [&] {
+                if (++changes % 8 == 4) (void)must(runner->resize(0, budget += 500 * KiB));  // some experts come
+            });
+            QVERIFY(runner->usage(0).blocks_resident > 10);
+            QVERIFY(runner->usage(0).blocks_resident < 48);
+            QCOMPARE(said, right);
+            const auto missing = runner->missing_choices(0);
+            // Of three missing ones none, two, or all: then the processor is not asked at all.
+            if (share == 0) QCOMPARE(missing.by_device, std::uint64_t{0});
+            if (share == 0.5) QVERIFY(missing.by_device > missing.by_processor);
+            if (share < 1) QVERIFY(missing.by_processor > 100);
+            else QCOMPARE(missing.by_processor, std::uint64_t{0});
+        }
+    }
+
     // Conversations take memory as they grow, from experts where the budget is full, and give it back when they end.
     void conversations_come_and_go() {
         const OpenedModel opened(mixture());
@@ -421,9 +445,11 @@ private:
         QVERIFY2(leaks(simulator_.counters()).empty(), leaks(simulator_.counters()).c_str());
         open(asynchronous);
     }
-    std::unique_ptr<GpuRunner> place(const OpenedModel& opened, const vmm::Verdict& verdict = elastic(), std::uint64_t cap = 0) {
+    std::unique_ptr<GpuRunner> place(const OpenedModel& opened, const vmm::Verdict& verdict = elastic(), std::uint64_t cap = 0,
+                                     std::optional<double> over_bus = std::nullopt) {
         const GpuTarget target{.driver = driver_.get(), .device = driver_->devices()[0], .reserve_bytes = 0, .cap_bytes = cap, .verdict = verdict};
-        auto runner = must(GpuRunner::create({.transformer = opened.transformer, .pool = pool_, .targets = std::span(&target, 1), .context = kContext}));
+        auto runner = must(GpuRunner::create({.transformer = opened.transformer, .pool = pool_, .targets = std::span(&target, 1), .context = kContext,
+                                              .over_bus = over_bus}));
         runner->settle();
         return runner;
     }

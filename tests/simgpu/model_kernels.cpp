@@ -164,15 +164,30 @@ void run(std::string_view, const TopArguments& a) {
 void run(std::string_view, const HandOverArguments& a) {
     const std::int32_t choices = a.tokens * a.used;
     const std::uint32_t count = ++*a.counter;
-    const bool missing = !a.table || std::any_of(a.chosen, a.chosen + choices, [&](std::int32_t expert) { return !a.table[expert].gate; });
-    if (!missing) return;
+    const auto absent = [&](std::int32_t expert) { return !a.table || !a.table[expert].gate; };
+    const auto all = static_cast<std::int32_t>(std::count_if(a.chosen, a.chosen + choices, absent));
+    std::int32_t rank = 0, asked = 0;
+    std::vector<std::int32_t> for_host(a.chosen, a.chosen + choices);
+    for (std::int32_t i = 0; i < choices; ++i) {
+        const std::int32_t expert = a.chosen[i];
+        if (a.placed) a.placed[i] = expert;
+        if (!absent(expert)) continue;
+        if (a.placed && rank++ < read_by_device(all, *a.share) && a.table[expert + a.host_entries].gate) {
+            a.placed[i] = expert + a.host_entries;
+            for_host[static_cast<std::size_t>(i)] = kNotAsked;
+        } else {
+            ++asked;
+        }
+    }
+    if (asked == 0) return;
     std::copy_n(a.x, std::int64_t(a.tokens) * a.width, a.host_x);
-    std::copy_n(a.chosen, choices, a.host_chosen);
+    std::ranges::copy(for_host, a.host_chosen);
     if (a.awaited) *a.awaited = count;
     std::atomic_ref(*a.flag).store(count, std::memory_order_release);
 }
 
 void run(std::string_view, const AwaitArguments& a) {
+    if (a.arrived) std::atomic_ref(*a.arrived).store(*a.counter, std::memory_order_release);
     const std::atomic_ref flag(*const_cast<std::uint32_t*>(a.flag));
     while (flag.load(std::memory_order_acquire) < *a.counter) std::this_thread::yield();
 }

@@ -77,7 +77,8 @@ Result<std::unique_ptr<ExpertResidency>> ExpertResidency::create(const Environme
 
 Result<> ExpertResidency::make_streams() {
     const std::uint64_t bytes = source_.size() * sizeof(kernels::ExpertAddresses);
-    HR_TRY(table_, gpu::Buffer::create(driver_, bytes));
+    HR_TRY(table_, gpu::Buffer::create(driver_, 2 * bytes));
+    HR_CHECK(driver_.fill(table_.address() + bytes, 0, bytes, environment_.steps));
     for (Staging& image : tables_) {
         HR_TRY(image.memory, gpu::PinnedBuffer::create(driver_, bytes));
         HR_TRY(image.copied, gpu::make_event(driver_));
@@ -144,6 +145,26 @@ Result<> ExpertResidency::write_table() {
     return {};
 }
 
+Result<> ExpertResidency::publish_in_memory(const residency::PinnedSpans& pinned) {
+    const std::uint64_t bytes = source_.size() * sizeof(kernels::ExpertAddresses);
+    HR_TRY(const gpu::PinnedBuffer image, gpu::PinnedBuffer::create(driver_, bytes));
+    HR_TRY(const gpu::Event copied, gpu::make_event(driver_));
+    auto* entries = image.as<kernels::ExpertAddresses>();
+    for (Block block = 0; block < source_.size(); ++block) {
+        const Source& source = source_[block];
+        std::array<const std::uint8_t*, 3> at{};
+        for (std::size_t m = 0; m < 3; ++m) at[m] = reinterpret_cast<const std::uint8_t*>(pinned.on_device(source.from[m], source.bytes[m]));
+        const bool all = at[0] != nullptr && at[1] != nullptr && at[2] != nullptr;
+        entries[block] = all ? kernels::ExpertAddresses{at[0], at[1], at[2]} : kernels::ExpertAddresses{};
+    }
+    {
+        const residency::StepGate::Change change(environment_.gate);
+        HR_CHECK(kernels::copy_words({environment_.kernels, environment_.steps}, table_.address() + bytes, image.on_device(), bytes));
+        if (!driver_.record_event(copied.get(), environment_.steps)) return driver_.synchronize_stream(environment_.steps);
+    }
+    return residency::await_event(driver_, copied.get());
+}
+
 void ExpertResidency::renew_snapshot() {
     auto here = std::make_shared<Here>();
     here->experts = published_;
@@ -171,10 +192,11 @@ Result<> ExpertResidency::copy_block(Block block, gpu::DevicePointer to, std::si
     return {};
 }
 
-std::vector<std::span<const std::byte>> ExpertResidency::spans() const {
+std::vector<std::span<const std::byte>> ExpertResidency::spans_to_pin() const {
     std::vector<std::span<const std::byte>> spans;
-    for (const Source& source : source_) {
-        for (std::size_t m = 0; m < 3; ++m) spans.push_back(std::as_bytes(std::span(source.from[m], source.bytes[m])));
+    for (Block block = 0; block < source_.size(); ++block) {
+        if (environment_.pool == nullptr && published_[block] != 0) continue;
+        for (std::size_t m = 0; m < 3; ++m) spans.push_back(matrix(block, m));
     }
     return spans;
 }

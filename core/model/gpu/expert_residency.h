@@ -55,6 +55,11 @@ public:
     [[nodiscard]] const std::shared_ptr<const Here>& here() const noexcept { return here_; }
     // On the device, [experts]. layer: of the part.
     [[nodiscard]] const kernels::ExpertAddresses* table(std::size_t layer) const noexcept { return table_.as<kernels::ExpertAddresses>() + first_block_[layer]; }
+    // How far behind an expert's entry of a table stands where the device sees it in the host's memory: nowhere before publish_in_memory.
+    [[nodiscard]] std::int32_t host_entries() const noexcept { return static_cast<std::int32_t>(source_.size()); }
+    // Tells steps from now on where the experts lie in the host's memory, as far as the device sees it there. Any thread with the device current, once; not
+    // one that has the gate.
+    [[nodiscard]] Result<> publish_in_memory(const residency::PinnedSpans& pinned);
     // On the device, [experts]: how often each was chosen; null where nothing moves.
     [[nodiscard]] std::int32_t* counts(std::size_t layer) const noexcept { return counts_.bytes() > 0 ? counts_.as<std::int32_t>() + first_block_[layer] : nullptr; }
     [[nodiscard]] std::size_t first_block(std::size_t layer) const noexcept { return first_block_[layer]; }
@@ -71,8 +76,8 @@ public:
     void take(std::uint64_t room, residency::ResizeReport& report, const std::function<bool()>& superseded);
     // Lets hot experts that are missing take the slots of cold ones: a few at a time, so that steps hardly notice.
     void adapt(residency::ResizeReport& report);
-    // The experts in the mapped file.
-    [[nodiscard]] std::vector<std::span<const std::byte>> spans() const;
+    // The experts in the mapped file that may be copied from there or be read there by the device: all, or the missing ones where nothing moves.
+    [[nodiscard]] std::vector<std::span<const std::byte>> spans_to_pin() const;
 
     // Any thread.
     [[nodiscard]] std::uint64_t full_bytes() const noexcept { return store_->full_bytes(); }
@@ -132,7 +137,7 @@ private:
     std::unique_ptr<residency::BlockStore> store_;
     std::vector<std::uint8_t> published_;      // [blocks]: the table on the device names its slot
     std::shared_ptr<const Here> here_;
-    gpu::Buffer table_;
+    gpu::Buffer table_;                        // [2 * blocks]: on the device, and behind them in the host's memory
     std::array<Staging, 4> tables_;            // images of the table, on their way
     std::size_t next_table_ = 0;
     gpu::Event fence_;

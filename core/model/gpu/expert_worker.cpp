@@ -1,18 +1,26 @@
 #include "core/model/gpu/expert_worker.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
 namespace headroom::model {
 namespace {
 
-constexpr std::size_t kReply = kReplyOffset / sizeof(std::uint32_t);
+constexpr std::size_t kReply = kReplyOffset / sizeof(std::uint32_t), kArrived = kArrivedOffset / sizeof(std::uint32_t);
 constexpr auto kBetweenSteps = std::chrono::milliseconds(3);
+constexpr int kSpins = 4096;  // before others may have the core
 constexpr std::uint32_t kAll = 0x7fffffffU;  // more than any number of hand-overs
 
 std::atomic_ref<std::uint32_t> flag(const HandOverMemory& memory, std::size_t which) {
     return std::atomic_ref(*(memory.flags.as<std::uint32_t>() + which));
 }
+
+// Whether a count has reached a number; they wrap.
+bool behind(std::uint32_t count, std::uint32_t number) noexcept { return static_cast<std::int32_t>(count - number) >= 0; }
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 }  // namespace
 
@@ -38,7 +46,8 @@ void MissingExperts::compute(const DeviceMixture& mixture, std::int64_t tokens, 
     experts_.compute(block, activations_, chosen, here, memory_.outputs.as<float>());
 }
 
-ExpertWorker::ExpertWorker(ThreadPool& pool, HandOverMemory& memory) : pool_(pool), memory_(memory), missing_(pool, memory), thread_([this] { work(); }) {}
+ExpertWorker::ExpertWorker(ThreadPool& pool, HandOverMemory& memory, std::optional<double> over_bus)
+    : pool_(pool), memory_(memory), missing_(pool, memory), share_(over_bus), thread_([this] { work(); }) {}
 
 ExpertWorker::~ExpertWorker() {
     abandon();
@@ -81,20 +90,40 @@ void ExpertWorker::work() {
             jobs_.pop_front();
         }
         // The device is at most some layers away: spinning costs less than any sleep. A long wait (a step behind another) yields.
-        const auto behind = [number](std::uint32_t count) { return static_cast<std::int32_t>(count - number) >= 0; };  // they wrap
         std::uint32_t reached = flag(memory_, 0).load(std::memory_order_acquire);
-        for (int spins = 0; !behind(reached) && !behind(passed_.load(std::memory_order_acquire)); ++spins) {
+        for (int spins = 0; !behind(reached, number) && !behind(passed_.load(std::memory_order_acquire), number); ++spins) {
             if (stop_.load(std::memory_order_relaxed)) return;
-            if (spins > 4096) std::this_thread::yield();
+            if (spins > kSpins) std::this_thread::yield();
             reached = flag(memory_, 0).load(std::memory_order_acquire);
         }
         if (reached != number) continue;  // the device went on: nothing was missing
-        const kernels::ExpertShape& shape = job.layer.mixture->shape;
-        const auto here = std::span<const std::uint8_t>(job.here->experts).subspan(job.layer.first_block, static_cast<std::size_t>(shape.experts));
-        missing_.compute(*job.layer.mixture, job.tokens, memory_.chosen.as<std::int32_t>(), here);
-        if (stop_.load(std::memory_order_relaxed)) return;  // the answer says "all" already
-        flag(memory_, kReply).store(number, std::memory_order_release);
+        if (!answer(job, number)) return;
     }
+}
+
+bool ExpertWorker::answer(const Job& job, std::uint32_t number) {
+    const auto begin = Clock::now();
+    const kernels::ExpertShape& shape = job.layer.mixture->shape;
+    const auto here = std::span<const std::uint8_t>(job.here->experts).subspan(job.layer.first_block, static_cast<std::size_t>(shape.experts));
+    const std::span chosen(memory_.chosen.as<std::int32_t>(), static_cast<std::size_t>(job.tokens * shape.used));
+    BusShare::Observed observed;
+    observed.by_device = std::ranges::count(chosen, kernels::kNotAsked);
+    observed.by_processor = std::ranges::count_if(chosen, [&](std::int32_t expert) { return expert >= 0 && here[static_cast<std::size_t>(expert)] == 0; });
+    missing_.compute(*job.layer.mixture, job.tokens, chosen.data(), here);
+    if (stop_.load(std::memory_order_relaxed)) return false;  // the answer says "all" already
+    const bool later = !behind(flag(memory_, kArrived).load(std::memory_order_acquire), number);
+    flag(memory_, kReply).store(number, std::memory_order_release);
+    observed.processor_s = seconds_since(begin);
+    if (later && observed.by_device > 0) {
+        // Nothing else is to be done before the device comes with the next layer's question.
+        for (int spins = 0; !behind(flag(memory_, kArrived).load(std::memory_order_acquire), number); ++spins) {
+            if (stop_.load(std::memory_order_relaxed)) return false;
+            if (spins > kSpins) std::this_thread::yield();
+        }
+        observed.device_s = seconds_since(begin);
+    }
+    share_.observe(observed);
+    return true;
 }
 
 }  // namespace headroom::model

@@ -102,6 +102,7 @@ std::int64_t GpuRunner::chunk() const noexcept {
 Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t> budgets,
                           std::span<const std::shared_ptr<kernels::Kernels>> loaded) {
     context_ = options.context;
+    over_bus_ = options.over_bus;
     for (std::size_t i = 0; i < budgets.size(); ++i) {
         const std::optional<vmm::Verdict>& verdict = options.targets[i].verdict;
         Target& target = targets_.emplace_back();
@@ -149,8 +150,8 @@ Result<> GpuRunner::place(const Options& options, std::span<const std::uint64_t>
     max_tokens_ = always ? std::min(placement_.chunk, Forward::kMaxTokens) : placement_.chunk;
     back_pages();
     count_experts();
+    for (Part& part : parts_) part.runner->start_pinning();
     if (std::ranges::any_of(parts_, [](const Part& part) { return part.runner->elastic(); })) {
-        for (Part& part : parts_) part.runner->start_pinning();
         adapting_ = std::jthread([this](const std::stop_token& stop) { adapt(stop); });
     }
     return {};
@@ -167,7 +168,8 @@ Result<> GpuRunner::make_part(Part& part, const DevicePart& plan, std::int64_t c
     const std::size_t index = index_of(part);
     PartRunner::Environment environment{.kernels = *part.kernels, .transformer = transformer_, .pool = pool_, .device = part.device,
                                         .verdict = part.elastic ? &*targets_[part.target].described.verdict : nullptr, .budget = budget,
-                                        .begin = plan.first - all.first, .kv_pages = 1, .changed = [this, index] { tell_usage(index); }};
+                                        .begin = plan.first - all.first, .kv_pages = 1, .changed = [this, index] { tell_usage(index); },
+                                        .over_bus = over_bus_};
     if (!part.driver->unmaps_beside_work()) {
         environment.quiet = [this, driver = part.driver]() -> std::shared_ptr<void> {
             auto alone = std::make_shared<Alone>(*this);
@@ -228,6 +230,13 @@ std::uint64_t GpuRunner::device_bytes() const {
 residency::Usage GpuRunner::usage(std::size_t device) const {
     const std::scoped_lock lock(usage_mutex_);
     return targets_[device].usage;
+}
+
+MissingChoices GpuRunner::missing_choices(std::size_t device) const {
+    for (const Part& part : parts_) {
+        if (part.target == device && part.runner) return part.runner->missing_choices();
+    }
+    return {};
 }
 
 std::int64_t GpuRunner::most_together() const noexcept {

@@ -45,6 +45,7 @@ public:
         std::int64_t context = 0;          // positions of a session
         UploadProgress progress{};         // bytes that have reached a device
         std::stop_token stop{};
+        std::optional<double> over_bus{};      // share of a layer's missing experts that a device reads from memory itself; null: by what steps show (BusShare)
         std::optional<Placement> placement{};  // what goes where, instead of plan_placement's answer: to compare with
     };
     // Places the model by what is free on the devices now, and copies it there. Where memory runs out on the way (another program took
@@ -58,6 +59,8 @@ public:
 
     // What the model holds on a device (an index into Options::targets; a change of it changes no other device). Any thread; cheap.
     [[nodiscard]] residency::Usage usage(std::size_t device) const;
+    // Of decode steps since the device was last loaded. Not while it is parked or comes back.
+    [[nodiscard]] MissingChoices missing_choices(std::size_t device) const;
     // Makes the model hold at most `budget` bytes on a device, and use what there is up to that: gives memory back to the driver, or takes it
     // and copies blocks there, the hottest first, while steps go on. 0: everything goes, the context too ("park"); steps are then the
     // processor's, and a later budget brings the device back. Any thread but one that steps; calls for one device follow one another.
@@ -178,6 +181,7 @@ private:
     ThreadPool& pool_;
     Placement placement_;
     std::int64_t context_ = 0;
+    std::optional<double> over_bus_;
     std::int64_t max_tokens_ = 0;
     std::unique_ptr<PagePool> pages_;
     std::vector<Part> parts_;

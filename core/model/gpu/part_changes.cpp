@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include <spdlog/spdlog.h>
+
 #include "core/model/gpu/part_runner.h"
 
 namespace headroom::model {
@@ -55,6 +57,7 @@ std::uint64_t PartRunner::held_bytes(std::int64_t layer) const {
 
 Result<> PartRunner::load_layer(std::int64_t number, ResizeReport& report) {
     const auto start = std::chrono::steady_clock::now();
+    const Growing growing(*this);
     const auto layer = static_cast<std::size_t>(number);
     std::size_t stream = 0;
     const auto copy = [&](gpu::DevicePointer to, const void* from, std::uint64_t bytes) {
@@ -126,15 +129,20 @@ Result<> PartRunner::copy_page(std::int32_t from, std::int32_t to) {
 }
 
 void PartRunner::start_pinning() {
-    if (!segments_) return;
-    std::vector<std::span<const std::byte>> spans = experts_ ? experts_->spans() : std::vector<std::span<const std::byte>>();
+    std::vector<std::span<const std::byte>> spans = experts_ ? experts_->spans_to_pin() : std::vector<std::span<const std::byte>>();
     for (const DeviceLayer& layer : weights_.layers) {
         for (const DevicePieces::Piece& piece : layer.memory.pieces) {
-            if (piece.bytes >= kWorthPinning) spans.emplace_back(static_cast<const std::byte*>(piece.from), piece.bytes);
+            if (segments_ && piece.bytes >= kWorthPinning) spans.emplace_back(static_cast<const std::byte*>(piece.from), piece.bytes);
         }
     }
+    if (spans.empty()) return;
     pinning_ = std::jthread([this, all = std::move(spans)](const std::stop_token& stop) {
-        if (driver_.make_current(device_)) copier_.pin(all, stop);
+        if (!driver_.make_current(device_)) return;
+        copier_.pin(all, stop);
+        if (!experts_ || stop.stop_requested()) return;
+        if (const auto published = experts_->publish_in_memory(copier_.pinned()); !published) {
+            spdlog::info("Missing experts are computed by the processor alone: {}", published.error().message);
+        }
     });
 }
 

@@ -205,15 +205,15 @@ Result<> PartRunner::route(const DeviceLayer& layer, const DeviceMixture& block,
 }
 
 // The chosen experts of each token by themselves. added: their sum is added to x; else the outputs are kept apart.
-Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step, bool added) {
+Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step, std::int32_t* chosen, bool added) {
     const auto tokens = static_cast<std::int32_t>(step.tokens);
-    HR_CHECK(kernels::experts_gate_up(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .tokens = tokens,
+    HR_CHECK(kernels::experts_gate_up(queue(), {.table = block.table, .shape = block.shape, .chosen = chosen, .tokens = tokens,
                                                 .x = scratch_.normed, .groups_256 = scratch_.groups_256, .groups_32 = scratch_.groups_32,
                                                 .hidden = scratch_.gate, .complete = step.complete ? 1 : 0,
                                                 .scores = chooses_later(block, step) ? scratch_.scores : nullptr,
                                                 .normalize = block.normalize ? 1 : 0, .shares = scratch_.shares,
                                                 .counts = experts_->counts(block.layer)}));
-    return kernels::experts_down(queue(), {.table = block.table, .shape = block.shape, .chosen = scratch_.chosen, .shares = scratch_.shares,
+    return kernels::experts_down(queue(), {.table = block.table, .shape = block.shape, .chosen = chosen, .shares = scratch_.shares,
                                            .tokens = tokens, .hidden = scratch_.gate, .x = scratch_.x,
                                            .outputs = added ? nullptr : scratch_.outputs,
                                            .scores = chooses_later(block, step) ? scratch_.scores : nullptr});
@@ -276,13 +276,18 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
     const bool few = step.tokens <= kFewForExperts || !tiled;
     const auto streams = captured || step.complete || few ? std::vector<ExpertStream::Matrix>() : streamed(block, step);
     const bool by_processor = !step.complete && streams.empty();
+    // Some of the missing ones the device reads from the host's memory, where each choice is computed by itself.
+    const bool by_device = by_processor && captured && few && !kernels::groups_experts(queue(), shape, tokens);
+    std::int32_t* chosen = by_device ? scratch_.placed : scratch_.chosen;
     if (by_processor && captured) {
         HR_CHECK(kernels::hand_over(queue(), {.x = scratch_.normed, .chosen = scratch_.chosen, .tokens = tokens, .width = shape.width,
                                               .used = shape.used, .host_x = hand_over_->x.on_device<float>(),
                                               .host_chosen = hand_over_->chosen.on_device<std::int32_t>(),
                                               .counter = hand_over_->counter.as<std::uint32_t>(),
                                               .flag = hand_over_->flags.on_device<std::uint32_t>(), .table = block.table,
-                                              .awaited = hand_over_->counter.as<std::uint32_t>(sizeof(std::uint32_t))}));
+                                              .awaited = hand_over_->counter.as<std::uint32_t>(sizeof(std::uint32_t)),
+                                              .placed = by_device ? scratch_.placed : nullptr, .host_entries = experts_->host_entries(),
+                                              .share = step.bus_share}));
     } else if (by_processor) {
         const auto floats = static_cast<std::uint64_t>(step.tokens * shape.width), choices = static_cast<std::uint64_t>(step.tokens * shape.used);
         HR_CHECK(driver_.copy_to_host(hand_over_->x.as<>(), reinterpret_cast<gpu::DevicePointer>(scratch_.normed), floats * sizeof(float), stream_.get()));
@@ -291,18 +296,19 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
         HR_CHECK(driver_.record_event(handed_over_event_.get(), stream_.get()));
     }
     const bool added = few && step.complete && !kernels::groups_experts(queue(), shape, tokens);
-    HR_CHECK(few ? few_experts(block, step, added) : many_experts(block, step, streams));
+    HR_CHECK(few ? few_experts(block, step, chosen, added) : many_experts(block, step, streams));
     if (added) return {};
     if (by_processor && captured) {
         HR_CHECK(kernels::await_host(queue(), {.counter = hand_over_->counter.as<std::uint32_t>(sizeof(std::uint32_t)),
-                                               .flag = hand_over_->flags.on_device<std::uint32_t>(kReplyOffset)}));
+                                               .flag = hand_over_->flags.on_device<std::uint32_t>(kReplyOffset),
+                                               .arrived = hand_over_->flags.on_device<std::uint32_t>(kArrivedOffset)}));
     } else if (by_processor) {
         // A prompt's share takes the processor long: the host waits here, not a kernel (a display's driver ends kernels after two seconds).
         HR_CHECK(driver_.synchronize_event(handed_over_event_.get()));
         const std::span<const std::uint8_t> here = step.here->experts;
         missing_->compute(block, step.tokens, hand_over_->chosen.as<std::int32_t>(), here.subspan(experts_->first_block(block.layer), static_cast<std::size_t>(shape.experts)));
     }
-    const kernels::CombineArguments combine{.table = block.table, .chosen = scratch_.chosen, .shares = scratch_.shares, .outputs = scratch_.outputs,
+    const kernels::CombineArguments combine{.table = block.table, .chosen = chosen, .shares = scratch_.shares, .outputs = scratch_.outputs,
                                             .host_outputs = by_processor ? hand_over_->outputs.on_device<float>() : nullptr, .x = scratch_.x,
                                             .tokens = tokens, .used = shape.used, .n = shape.width};
     if (!few || !step.complete) return kernels::combine_rows(queue(), combine);

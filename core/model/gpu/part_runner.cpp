@@ -13,7 +13,7 @@ namespace {
 
 // Where the arrays of a step's block lie. The ids stand first: a chained step leaves them as the step before wrote them.
 struct BlockLayout {
-    std::uint64_t ids = 0, positions = 0, tables = 0, rows = 0, cosine = 0, sine = 0, pages = 0, bytes = 0;
+    std::uint64_t ids = 0, positions = 0, tables = 0, rows = 0, share = 0, cosine = 0, sine = 0, pages = 0, bytes = 0;
 
     BlockLayout(std::int64_t tokens, std::int64_t sessions, std::int64_t half, std::int64_t stride) {
         const auto add = [this](std::int64_t count) {
@@ -25,6 +25,7 @@ struct BlockLayout {
         positions = add(tokens);
         tables = add(tokens);
         rows = add(kLogitRows);
+        share = add(1);
         cosine = add(tokens * half);
         sine = add(tokens * half);
         pages = add(sessions * stride);
@@ -136,7 +137,7 @@ Result<> PartRunner::create_experts(const Environment& environment, std::int64_t
         const std::uint64_t bytes_there = static_cast<std::uint64_t>(kLogitRows * transformer_.vocabulary) * sizeof(float);
         HR_TRY(stream_experts_, ExpertStream::create(kernels_, copier_.pinned(), reinterpret_cast<gpu::DevicePointer>(scratch_.logits), bytes_there, experts));
     }
-    worker_ = std::make_unique<ExpertWorker>(pool_, *hand_over_);
+    worker_ = std::make_unique<ExpertWorker>(pool_, *hand_over_, environment.over_bus);
     return {};
 }
 
@@ -171,6 +172,7 @@ PartRunner::Step PartRunner::step_for(const PartBatch& batch) const noexcept {
     const BlockLayout layout(step.tokens, step.sessions, transformer_.rope.half(), pages_stride_);
     step.ids = block_.as<std::int32_t>(layout.ids);
     step.rows = block_.as<std::int32_t>(layout.rows);
+    step.bus_share = block_.as<std::uint32_t>(layout.share);
     step.cosine = block_.as<float>(layout.cosine);
     step.sine = block_.as<float>(layout.sine);
     step.places = {.positions = block_.as<std::int32_t>(layout.positions), .tables = block_.as<std::int32_t>(layout.tables),
@@ -198,6 +200,7 @@ Result<> PartRunner::send(const PartBatch& batch, const Step& step, std::span<co
     std::ranges::transform(batch.positions, host.memory.as<std::int32_t>(layout.positions), [](std::int64_t at) { return static_cast<std::int32_t>(at); });
     std::ranges::copy(batch.tables, host.memory.as<std::int32_t>(layout.tables));
     std::ranges::copy(rows, host.memory.as<std::int32_t>(layout.rows));
+    *host.memory.as<std::uint32_t>(layout.share) = worker_ && !growing_.load(std::memory_order_relaxed) ? worker_->bus_share() : 0;
     const auto angles = [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t t = begin; t < end; ++t) {
             transformer_.rope.fill(batch.positions[static_cast<std::size_t>(t)], 1, host.memory.as<float>(layout.cosine) + t * half,

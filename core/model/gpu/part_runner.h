@@ -69,6 +69,7 @@ public:
         std::int64_t kv_pages = 0;              // that are wanted at once, where they can come later
         std::function<void()> changed{};        // called by changes, whenever what is held or resident has changed
         vmm::SegmentPool::Quiet quiet{};        // as SegmentPool takes it
+        std::optional<double> over_bus{};       // BusShare's fixed share
     };
     // placement: its chunk and its kv_positions. Layers have the part's numbers in all that follows, from 0.
     [[nodiscard]] static Result<std::unique_ptr<PartRunner>> create(const Environment& environment, const Placement& placement,
@@ -99,6 +100,8 @@ public:
     [[nodiscard]] std::uint64_t bytes() const noexcept { return held_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t scratch_bytes() const noexcept { return scratch_.memory.bytes() + block_.bytes(); }
     [[nodiscard]] const ExpertResidency* experts() const noexcept { return experts_.get(); }  // null: no mixture
+    // Of decode steps. Any thread.
+    [[nodiscard]] MissingChoices missing_choices() const noexcept { return worker_ ? worker_->counted() : MissingChoices{}; }
     // Counts the batches that were computed. Any thread.
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
 
@@ -107,6 +110,7 @@ public:
     // Beside steps of another thread:
     void give_experts(std::uint64_t bytes, residency::ResizeReport& report) { experts_->give(bytes, report); }
     void take_experts(std::uint64_t room, residency::ResizeReport& report, const std::function<bool()>& superseded) {
+        const Growing growing(*this);
         experts_->take(room, report, superseded);
     }
     // Lets hot experts that are missing take the places of cold ones, a few at a time.
@@ -147,6 +151,19 @@ private:
     // The output is the embedding's matrix too: it stays where layer 0 leaves.
     [[nodiscard]] bool embedding_stays() const noexcept { return part_.output && transformer_.output.data == transformer_.embedding.data; }
 
+    // While it lives the bus belongs to copies to the device: steps read no experts over it.
+    class Growing {
+    public:
+        explicit Growing(PartRunner& runner) : runner_(runner) { runner_.growing_.store(true, std::memory_order_relaxed); }
+        ~Growing() { runner_.growing_.store(false, std::memory_order_relaxed); }
+        Growing(const Growing&) = delete;
+        Growing& operator=(const Growing&) = delete;
+
+    private:
+        PartRunner& runner_;
+    };
+    std::atomic<bool> growing_{false};
+
     // A batch as the kernels see it.
     struct Step {
         std::int64_t tokens = 0;
@@ -156,6 +173,7 @@ private:
         std::shared_ptr<const ExpertResidency::Here> here;
         const std::int32_t* ids = nullptr;
         const std::int32_t* rows = nullptr;  // whose logits are wanted
+        const std::uint32_t* bus_share = nullptr;
         const float* cosine = nullptr;
         const float* sine = nullptr;
         kernels::Places places{};
@@ -183,7 +201,8 @@ private:
     [[nodiscard]] Result<> feed_forward(const DeviceLayer& layer, const DeviceMixture& block, const Step& step, bool captured);
     [[nodiscard]] bool chooses_later(const DeviceMixture& block, const Step& step) const noexcept;
     [[nodiscard]] Result<> route(const DeviceLayer& layer, const DeviceMixture& block, const Step& step);
-    [[nodiscard]] Result<> few_experts(const DeviceMixture& block, const Step& step, bool added);
+    // chosen: scratch_.chosen, or scratch_.placed.
+    [[nodiscard]] Result<> few_experts(const DeviceMixture& block, const Step& step, std::int32_t* chosen, bool added);
     // streamed: missing ones too, in the order gates with ups, downs.
     [[nodiscard]] Result<> many_experts(const DeviceMixture& block, const Step& step, std::span<const ExpertStream::Matrix> streamed);
     // What of the layer would have to be streamed; empty where the processor is the better choice, or the only one.
@@ -233,7 +252,7 @@ private:
     Scratch scratch_;
     KvMemory kv_;
 
-    // The step's numbers: ids, positions, tables, row numbers, cosines, sines, pages, written by the host into one of two pinned blocks and
+    // The step's numbers: ids, positions, tables, row numbers, the bus' share of missing experts, cosines, sines, pages, written by the host into one of two pinned blocks and
     // copied in one piece.
     gpu::Buffer block_;
     struct HostBlock {

@@ -52,6 +52,7 @@ void Scratch::arrays(const Transformer& transformer, const ScratchPlan& plan, Vi
     visit(outputs, choices * model.embedding);
     visit(scores, choices > 0 ? tokens * experts : 0);
     visit(chosen, choices);
+    visit(placed, choices);
     visit(shares, choices);
     visit(grouped, choices);
     visit(offsets, experts > 0 ? experts + 1 : 0);

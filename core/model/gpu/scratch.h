@@ -38,6 +38,7 @@ struct Scratch {
     float* outputs = nullptr;       // [tokens * used, embedding]
     float* scores = nullptr;        // [tokens, experts]
     std::int32_t* chosen = nullptr; // [tokens, used]
+    std::int32_t* placed = nullptr; // [tokens, used]: HandOverArguments
     float* shares = nullptr;        // [tokens, used]
     std::int32_t* grouped = nullptr;  // [tokens * used]
     std::int32_t* offsets = nullptr;  // [experts + 1]
