@@ -358,8 +358,8 @@ struct StepAttentionArguments {
 #endif
 
 // attention_long_128_HEADS: attention_step for heads of that width, where the pages are many. A block has 256 threads and a multiprocessor for
-// itself: kLongSlots tiles of a strip (32 rows of K, every four kLongGap halves apart, or of V) for each warp, then HEADS heads and one more,
-// then the largest scores and sums of the strips of two pages, then the warps' weights, of every four rows 4 HEADS + 4.
+// itself: kLongSlots tiles of a strip (32 rows of K or V, every four kLongGap halves apart) for each warp, then HEADS heads and one more,
+// then the largest scores and sums of the strips of two pages, then the warps' weights of two strips, of every four rows 4 HEADS + 4.
 // attention_long_q8_128: the same with codes. A block has 256 or kMostAttentionThreads threads and the shared memory of attention_step_q8_128.
 inline constexpr std::int32_t kMostAttentionThreads = 512;
 inline constexpr std::int32_t kLongWidth = 128, kLongSlots = 3, kLongGap = 8;

@@ -55,11 +55,11 @@ struct Parts {
 // Four elements of a part on their way here, with its largest score and sum.
 struct Taken {
     float* output;
-    float* numbers;
-    float x[4] = {}, largest = bits_to_float(0xff800000U), sum = 0;  // nothing
+    float x[4] = {-0.0F, -0.0F, -0.0F, -0.0F}, largest = bits_to_float(0xff800000U), sum = 0;  // nothing
 
-    // Asks for them: whoever looks at them waits.
-    HR_DEVICE void ask() {
+    // Asks for them: whoever looks at them waits. to_numbers: how far behind the output the largest score and the sum lie.
+    HR_DEVICE void ask(int to_numbers) {
+        float* numbers = output + to_numbers;
 #if defined(HR_CUDA)
         asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3]) : "l"(output) : "memory");
         asm volatile("ld.relaxed.gpu.global.v2.f32 {%0, %1}, [%2];" : "=f"(largest), "=f"(sum) : "l"(numbers) : "memory");
@@ -69,39 +69,49 @@ struct Taken {
         sum = numbers[1];
 #endif
     }
-    HR_DEVICE void await() {
+    HR_DEVICE void await(int to_numbers) {
+        static_assert(kNotThere == 0xffffffffU);
+        const auto larger = [](std::uint32_t one, std::uint32_t other) { return one > other ? one : other; };
         for (;;) {
-            bool there = float_to_bits(largest) != kNotThere && float_to_bits(sum) != kNotThere;
+            std::uint32_t most = larger(float_to_bits(largest), float_to_bits(sum));
             HR_UNROLL
-            for (int i = 0; i < 4; ++i) there = there && float_to_bits(x[i]) != kNotThere;
-            if (there) return;
-            ask();
+            for (int i = 0; i < 4; ++i) most = larger(most, float_to_bits(x[i]));
+            if (most != kNotThere) return;
+            ask(to_numbers);
         }
     }
     // numbers_too: for one of those that have taken them, when all have.
-    HR_DEVICE void put_back(bool numbers_too) const {
+    HR_DEVICE void put_back(int to_numbers, bool numbers_too) const {
         const float none = bits_to_float(kNotThere);
         hand(output, Floats<4>{{none, none, none, none}});
-        if (numbers_too) hand(numbers, Floats<2>{{none, none}});
+        if (numbers_too) hand(output + to_numbers, Floats<2>{{none, none}});
     }
 };
 
-// What a block has of the sections that it works on at once, in shared memory.
-inline constexpr int kEach = 4;  // sections of a warp
+// What a block has of the sections that it works on at once, in shared memory. Few bytes of code: a step comes to them cold.
+inline constexpr int kEach = 5;  // sections of a warp
 struct HandedSections {
-    float *outputs, *largest, *sums;  // [sections, kFinished], [sections]
     struct alignas(16) Factors {
-        float of_old, of_new, sum;
+        float of_old, of_new, of_first, of_second;  // second: where a section is divided, its other part
+    };
+    struct alignas(16) Numbers {
+        float largest, sum;  // of the first part, and of the second
+        float largest_of_second, sum_of_second;
     };
     Factors* factors;  // [2 warps, sections]
+    float* sums;       // [2 warps, sections]: times of_new
+    Numbers* numbers;  // [sections]
+    float* outputs;    // [sections, 2, kFinished]
+    std::int32_t* divided;  // [sections]
 
-    static constexpr int kBytes = kEach * ((kFinished + 2) * 4 + 2 * static_cast<int>(sizeof(Factors)));  // to each warp
+    static constexpr int kBytes = kEach * (2 * static_cast<int>(sizeof(Factors)) + 2 * 4 + static_cast<int>(sizeof(Numbers)) + 2 * kFinished * 4 + 4);  // to each warp
     HR_DEVICE HandedSections(unsigned char* at, int count)
-        : outputs(reinterpret_cast<float*>(at)), largest(outputs + count * kFinished), sums(largest + count), factors(reinterpret_cast<Factors*>(sums + count)) {}
+        : factors(reinterpret_cast<Factors*>(at)), sums(reinterpret_cast<float*>(factors + 2 * count)), numbers(reinterpret_cast<Numbers*>(sums + 2 * count)),
+          outputs(reinterpret_cast<float*>(numbers + count)), divided(reinterpret_cast<std::int32_t*>(outputs + 2 * count * kFinished)) {}
 };
 
 // The number-th of `finishers` blocks combines the sections, ascending, for its shares of the outputs of `heads` rows: kFinished elements of a head. A warp takes some of the sections,
-// each half of it one of a section's pages, four elements to a lane; a thread then has an element from the first section to the last. The whole block comes here; memory:
+// each half of it one of a section's parts, four elements to a lane; a thread then has an element from the first section to the last. The whole block comes here; memory:
 // HandedSections::kBytes to each warp. divides(page): whether a section is divided before that page, its second, counted from the first visible one.
 template <int W, class Divides>
 HR_DEVICE void combine_handed(const AttentionArguments& a, const Visible& visible, std::int64_t row, int heads, int number, int finishers, unsigned char* memory,
@@ -118,67 +128,70 @@ HR_DEVICE void combine_handed(const AttentionArguments& a, const Visible& visibl
         float o = -0.0F, sum = 0;  // the first factor is 0, and 0 * -0 + x is x for every x
 #pragma unroll 1
         for (int begin = 0; begin < sections; begin += at_once) {
-            Taken parts_here[kEach];
+            // The second page of the warp's k-th section, counted from the first visible one; lane k knows whether the section is divided before it.
+            const int of_warp = (first_page / kSection + begin + warp()) * kSection + 1 - first_page, of_lane = of_warp + lane() * warps * kSection;
+            const int is_divided = of_lane > 0 && of_lane < pages && divides(of_lane) ? 1 : 0;
+            Taken of_sections[kEach];
             bool there[kEach];
+            float* output = parts.output(row + head, of_warp + (side != 0 ? 0 : -1)) + element;
+            const int to_numbers = static_cast<int>(parts.largest_and_sum(row + head, 0, element) - parts.output(row + head, 0)) - element;
             HR_UNROLL
             for (int k = 0; k < kEach; ++k) {
-                const int section = begin + k * warps + warp();
-                const int second = (first_page / kSection + section) * kSection + 1 - first_page;  // page of the section
-                const int page = side != 0 ? second : second > 0 ? second - 1 : 0;
-                there[k] = section < sections && (side == 0 || (second > 0 && second < pages && divides(second)));
-                parts_here[k].output = parts.output(row + head, page) + element;
-                parts_here[k].numbers = parts.largest_and_sum(row + head, page, element);
-                if (there[k]) parts_here[k].ask();
+                const int of_second = shuffle(is_divided, k);
+                there[k] = begin + k * warps + warp() < sections && (side == 0 || of_second != 0);
+                // The first section may have its second page only, which is then the first visible one.
+                of_sections[k].output = k == 0 && side == 0 && of_warp == 0 ? output + Parts<W>::kFloats : output;
+                if (there[k]) of_sections[k].ask(to_numbers);
+                output += warps * kSection * Parts<W>::kFloats;
             }
             HR_UNROLL
             for (int k = 0; k < kEach; ++k) {
-                if (begin + k * warps + warp() >= sections) break;
-                Taken& part = parts_here[k];
-                if (there[k]) part.await();
-                sync_warp();
-                if (there[k]) part.put_back(lane() % 16 == 0);
-                const bool divided = shuffle(there[k] ? 1 : 0, kWarp - 1) != 0;
-                const float with = max_of(part.largest, shuffle_xor(part.largest, 16));
-                const float factor = exp_value(part.largest - with);
-                const float other_sum = shuffle_xor(part.sum * factor, 16);
-                float others[4];
-                HR_UNROLL
-                for (int i = 0; i < 4; ++i) others[i] = shuffle_xor(part.x[i] * factor, 16);
-                if (side == 0) {
-                    const int slot = k * warps + warp();
-                    Floats<4> out;
-                    HR_UNROLL
-                    for (int i = 0; i < 4; ++i) out.x[i] = divided ? fma(part.x[i], factor, others[i]) : part.x[i];
-                    *reinterpret_cast<Floats<4>*>(all.outputs + slot * kFinished + lane() * 4) = out;
-                    if (lane() == 0) {
-                        all.largest[slot] = divided ? with : part.largest;
-                        all.sums[slot] = divided ? fma(part.sum, factor, other_sum) : part.sum;
-                    }
-                }
+                if (there[k]) of_sections[k].await(to_numbers);
+            }
+            sync_warp();  // all have them
+            HR_UNROLL
+            for (int k = 0; k < kEach; ++k) {
+                const Taken& part = of_sections[k];
+                if (there[k]) part.put_back(to_numbers, lane() % 16 == 0);
+                const int slot = k * warps + warp();
+                *reinterpret_cast<Floats<4>*>(all.outputs + (slot * 2 + side) * kFinished + lane() % 16 * 4) = {{part.x[0], part.x[1], part.x[2], part.x[3]}};
+                if (lane() % 16 == 0) *reinterpret_cast<Floats<2>*>(&all.numbers[slot].largest + 2 * side) = {{part.largest, part.sum}};
+                if (lane() == 16) all.divided[slot] = there[k] ? 1 : 0;
             }
             sync();
             const int left = sections - begin, count = left < at_once ? left : at_once;
             if (thread() < kFinished) {
                 HandedSections::Factors* factors = all.factors + warp() * at_once;
+                float* sums = all.sums + warp() * at_once;
 #pragma unroll 1
                 for (int base = 0; base < count; base += kWarp) {
                     const int section = base + lane() < count ? base + lane() : count - 1;
-                    const float own = all.largest[section];
+                    const HandedSections::Numbers n = all.numbers[section];
+                    const bool divided = all.divided[section] != 0;
+                    // The parts of a section together: its largest score and its sum, and the factors of the parts.
+                    const float own = divided ? max_of(n.largest, n.largest_of_second) : n.largest;
+                    const float of_first = divided ? exp_value(n.largest - own) : 1.0F, of_second = divided ? exp_value(n.largest_of_second - own) : 1.0F;
+                    const float own_sum = divided ? fma(n.sum, of_first, n.sum_of_second * of_second) : n.sum;
                     // The largest before and with each section: a maximum is exact in any order.
                     float with = max_of(largest, own);
-                    HR_UNROLL
+#pragma unroll 1
                     for (int d = 1; d < kWarp; d *= 2) with = max_of(with, shuffle(with, lane() >= d ? lane() - d : lane()));
                     const float earlier = shuffle(with, lane() > 0 ? lane() - 1 : 0);
                     const float without = lane() > 0 ? earlier : largest, of_new = exp_value(own - with);
-                    if (base + lane() < count) factors[section] = {exp_value(without - with), of_new, all.sums[section] * of_new};
+                    if (base + lane() < count) {
+                        factors[section] = {exp_value(without - with), of_new, of_first, of_second};
+                        sums[section] = own_sum * of_new;
+                    }
                     largest = shuffle(with, kWarp - 1);
                 }
                 sync_warp();
-#pragma unroll 8
+#pragma unroll 4
                 for (int i = 0; i < count; ++i) {
                     const HandedSections::Factors f = factors[i];
-                    o = fma(o, f.of_old, all.outputs[i * kFinished + thread()] * f.of_new);
-                    sum = fma(sum, f.of_old, f.sum);
+                    const float* outputs = all.outputs + i * 2 * kFinished + thread();
+                    const float section = fma(outputs[0], f.of_first, outputs[kFinished] * f.of_second);  // not divided: + 1 * -0
+                    o = fma(o, f.of_old, section * f.of_new);
+                    sum = fma(sum, f.of_old, sums[i]);
                 }
             }
             if (begin + at_once < sections || share + finishers < heads * W / kFinished) sync();  // everyone is done with these

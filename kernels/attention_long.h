@@ -1,8 +1,8 @@
 #pragma once
 
 // Attention of one token over many pages, where a multiprocessor has room for whole strips of K and V: the same order, another division of the work.
-// A block has some neighbouring pages of a KV head and all of its query heads, and a multiprocessor for itself; a warp has the same strip of each page, one
-// after the other, and three tiles (the K or the V of a strip) in its hands or on their way. What is left of a section, or of a page where blocks divide
+// A block has some neighbouring pages of a KV head and all of its query heads, and a multiprocessor for itself; a warp has the same strip of each page, of two
+// pages one after the other from their keys to their weights, then of both the values at once, and three tiles (the K or the V of a strip) in its hands or on their way. What is left of a section, or of a page where blocks divide
 // a section, is handed to the blocks that were the last to begin: they finish the output together.
 
 #include "kernels/attention_chunk.h"
@@ -15,25 +15,20 @@ namespace headroom::device {
 template <int HB, int W>
 struct Strip {
     static_assert(W == 4 * kWarp && HB % 4 == 0);
-    // The rows of K lie in fours, those a little apart, so that eight fours begin in different banks. So do the weights.
+    // The rows of a tile lie in fours, those a little apart, so that eight fours begin in different banks. So do the weights.
     static constexpr int kFour = 4 * W + kernels::kLongGap, kFours = kStrip / 4;  // halves
     static constexpr int kSlot = kFours * kFour;                                   // of a tile
     static constexpr int kWeights = 4 * HB + 4;                                    // of four rows
     static constexpr int kKeys = 4, kQuads = HB / 4;
-    static HR_DEVICE int key(int row) { return row / 4 * kFour + row % 4 * W; }
+    static HR_DEVICE int place(int row) { return row / 4 * kFour + row % 4 * W; }
 
-    // Starts to copy the rows [begin, end) of a strip, and those that are in pieces or fours with them. from: the strip's first row.
-    static HR_DEVICE void copy_keys(std::uint16_t* tile, const std::uint16_t* from, int begin, int end) {
-        constexpr int kRows = kWarp * 8 / W;  // in a piece
-        static_assert(kRows == 2);
-        const int first = begin / 4, last = (end + 3) / 4;
-        HR_UNROLL
-        for (int half = 0; half < 2; ++half) {
-            start_copies<kFours, 2 * kFour, 2 * 4 * W>(tile + half * 2 * W + lane() * 8, from + half * 2 * W + lane() * 8, first, last);
+    // Starts to copy the rows [begin, end) of a strip, and those that are in fours with them. from: the strip's first row.
+    static HR_DEVICE void copy(std::uint16_t* tile, const std::uint16_t* from, int begin, int end) {
+        static_assert(2 * W == kWarp * 8);
+#pragma unroll 2
+        for (int four = begin / 4; four < (end + 3) / 4; ++four) {
+            start_copies<2, 2 * 2 * W, 2 * 2 * W>(tile + four * kFour + lane() * 8, from + four * 4 * W + lane() * 8, 0, 2);
         }
-    }
-    static HR_DEVICE void copy_values(std::uint16_t* tile, const std::uint16_t* from, int begin, int end) {
-        start_copies<kStrip / 2, 2 * 2 * W, 2 * 2 * W>(tile + lane() * 8, from + lane() * 8, begin / 2, (end + 1) / 2);
     }
 
     // Eight lanes have four neighbouring keys each; the warp's four such groups of lanes have four neighbouring accumulators each.
@@ -108,34 +103,40 @@ struct Strip {
         }
     }
 
-    // The rows [begin, end) of V, weighed, left where they were: [HB, W]. begin and end are multiples of 4. A lane has 4 neighbouring elements of every head.
+    // The rows [begin, end) of V, weighed, left where they were: [HB, W]; begin and end are multiples of 4. A warp does it, or, where there are two strips, half a warp
+    // each: a lane then has 8 instead of 4 neighbouring elements of every head, so that each weight is read for twice as many of them. kLanes: 32 or 16; the whole warp comes here.
+    template <int kLanes>
     static HR_DEVICE void add(std::uint16_t* tile, const float* weights, int begin, int end) {
-        float o[HB][4] = {};
-        const std::uint16_t* from = tile + lane() * 4;
+        constexpr int kElements = W / kLanes;
+        const int element = lane() % kLanes * kElements;
+        float o[HB][kElements] = {};
 #pragma unroll 1
-        for (int row = begin; row < end; row += 4) {
-            const float* of_four = weights + row / 4 * kWeights;
+        for (int four = begin / 4; four < end / 4; ++four) {
             HR_UNROLL
             for (int t = 0; t < 4; ++t) {
-                const Halves<4> four = *reinterpret_cast<const Halves<4>*>(from + (row + t) * W);
-                float value[4];
+                const Halves<kElements> row = *reinterpret_cast<const Halves<kElements>*>(tile + four * kFour + t * W + element);
+                float value[kElements];
                 HR_UNROLL
-                for (int d = 0; d < 4; ++d) value[d] = four.value(d);
+                for (int d = 0; d < kElements; ++d) value[d] = row.value(d);
                 HR_UNROLL
                 for (int q = 0; q < kQuads; ++q) {
-                    const Floats<4> weight = *reinterpret_cast<const Floats<4>*>(of_four + t * HB + 4 * q);
+                    const Floats<4> weight = *reinterpret_cast<const Floats<4>*>(weights + four * kWeights + t * HB + 4 * q);
                     HR_UNROLL
                     for (int n = 0; n < 4; ++n) {
                         HR_UNROLL
-                        for (int d = 0; d < 4; ++d) o[4 * q + n][d] = fma(weight.x[n], value[d], o[4 * q + n][d]);
+                        for (int d = 0; d < kElements; ++d) o[4 * q + n][d] = fma(weight.x[n], value[d], o[4 * q + n][d]);
                     }
                 }
             }
         }
         sync_warp();
-        auto* out = reinterpret_cast<float*>(tile) + lane() * 4;
+        if (begin >= end) return;
+        auto* out = reinterpret_cast<float*>(tile) + element;
         HR_UNROLL
-        for (int n = 0; n < HB; ++n) *reinterpret_cast<Floats<4>*>(out + n * W) = {{o[n][0], o[n][1], o[n][2], o[n][3]}};
+        for (int n = 0; n < HB; ++n) {
+            HR_UNROLL
+            for (int d = 0; d < kElements; d += 4) *reinterpret_cast<Floats<4>*>(out + n * W + d) = {{o[n][d], o[n][d + 1], o[n][d + 2], o[n][d + 3]}};
+        }
     }
 };
 
@@ -160,18 +161,18 @@ HR_DEVICE void attend_long(const AttentionArguments& a, const HeadArguments& raw
     float* queries = reinterpret_cast<float*>(dynamic_shared() + 2 * kStrips * kSlots * S::kSlot);  // [HB, W], and a row to make K in
     float* strips_largest = queries + (HB + 1) * W;                                                 // of two pages: [2, kStrips, HB], and their sums
     float* strips_sum = strips_largest + 2 * kStrips * HB;
-    float* weights = strips_sum + 2 * kStrips * HB + warp() * S::kFours * S::kWeights;  // the warp's
+    float* weights = strips_sum + 2 * kStrips * HB + warp() * 2 * S::kFours * S::kWeights;  // the warp's, of two pages
     // What is to be seen of the warp's strip of page n.
     const auto first_row = [&](int n) { return visible.begin(n) > strip * kStrip ? visible.begin(n) - strip * kStrip : 0; };
     const auto last_row = [&](int n) { return visible.end(n) < strip * kStrip + kStrip ? visible.end(n) - strip * kStrip : kStrip; };
-    // Tile 2 i is K of the i-th page, tile 2 i + 1 its V.
+    // Of each two pages tile 0 is K of the first, 1 that of the second, 2 and 3 are V.
     const auto start = [&](int number) {
-        const int n = from + number / 2;
+        const int n = from + number / 4 * 2 + number % 2;
         const int begin = n < to ? first_row(n) : 0, end = n < to ? last_row(n) : 0;
         if (begin >= end) return close_copies();
         const int page = page_of(a.places, token, n);
-        if (number % 2 == 0) S::copy_keys(slot(strip, number), keys(a.pool, page, kv_head) + strip * kStrip * W, begin, end);
-        else S::copy_values(slot(strip, number), values(a.pool, page, kv_head) + strip * kStrip * W, begin, end);
+        const std::uint16_t* rows = number % 4 < 2 ? keys(a.pool, page, kv_head) : values(a.pool, page, kv_head);
+        S::copy(slot(strip, number), rows + strip * kStrip * W, begin, end);
         close_copies();
     };
     // The pool's other rows are those of steps before: they are on their way while the kernel before is still at work.
@@ -186,18 +187,18 @@ HR_DEVICE void attend_long(const AttentionArguments& a, const HeadArguments& raw
         const HeadFactors<W> factors(raw, token, is_q ? raw.q_norm : is_k ? raw.k_norm : nullptr, is_q || is_k);
         wait_for_previous();
         const std::int64_t kv_row = static_cast<std::int64_t>(token) * a.pool.kv_heads + kv_head;
-        if (is_q) {
-            make_head<W>(raw, factors, raw.q + static_cast<std::int64_t>(row + task) * W, queries + task * W);
-            continue;
-        }
+        float x[kHeadShare<W>];
+        load_head<W>(is_q ? raw.q + static_cast<std::int64_t>(row + task) * W : (is_k ? raw.k : raw.v) + kv_row * W, W, x);
+        float* made = queries + (is_q ? task : HB) * W;
+        if (is_q || is_k) make_head<W>(raw, factors, x, made);
+        if (is_q) continue;
         std::uint16_t* kept = is_k ? Fresh<W>::k() : Fresh<W>::v();
         std::uint16_t* pool = (is_k ? keys(a.pool, own_page, kv_head) : values(a.pool, own_page, kv_head)) + own_row * W;
-        const float* x = raw.v + kv_row * W;
-        if (is_k) {
-            make_head<W>(raw, factors, raw.k + kv_row * W, queries + HB * W);
-            x = queries + HB * W;
+        HR_UNROLL
+        for (int j = 0; j < kHeadShare<W>; ++j) {
+            const int i = j * kWarp + lane();
+            pool[i] = kept[i] = float_to_half(is_k ? made[i] : x[j]);
         }
-        for (int i = lane(); i < W; i += kWarp) pool[i] = kept[i] = float_to_half(x[i]);
     }
     wait_for_previous();
     // The last blocks to come here finish the output; of those before them they know that these are at work.
@@ -209,13 +210,13 @@ HR_DEVICE void attend_long(const AttentionArguments& a, const HeadArguments& raw
     Running<4> section, all;
     // Takes the strips of page n together, and the page into its section; every warp's part is there.
     const auto combine = [&](int n) {
-        const int number = n - from;
+        const int number = n - from, tile = number / 2 * 4 + 2 + number % 2;
         const float largest = strips_largest[(number % 2 * kStrips + lane() % kStrips) * HB + mine];
         const float sum = strips_sum[(number % 2 * kStrips + lane() % kStrips) * HB + mine];
         Floats<4> fours[kStrips];
         HR_UNROLL
         for (int s = 0; s < kStrips; ++s) {
-            const auto* outputs = reinterpret_cast<const float*>(slot(s, 2 * number + 1));
+            const auto* outputs = reinterpret_cast<const float*>(slot(s, tile));
             fours[s] = *reinterpret_cast<const Floats<4>*>(outputs + mine * W + element);
         }
         const PageSum page(visible, n, largest, sum, fours);
@@ -234,58 +235,67 @@ HR_DEVICE void attend_long(const AttentionArguments& a, const HeadArguments& raw
         parts.hand_over(row + warp(), begin, section.out, section.largest, section.sum);
     };
 #pragma unroll 1
-    for (int n = from;; ++n) {
-        const int number = 2 * (n - from), begin = n < to ? first_row(n) : 0, end = n < to ? last_row(n) : 0;
-        const int fresh = n == own_number ? own_row - strip * kStrip : -1;
-        const bool some = begin < end, is_fresh = fresh >= 0 && fresh < kStrip;
-        float largest[S::kQuads], sum[S::kQuads];
-        HR_UNROLL
-        for (int q = 0; q < S::kQuads; ++q) {
-            largest[q] = bits_to_float(0xff800000U);
-            sum[q] = 0;
-        }
-        if (n == from) wait_for_copies<2>();
-        else wait_for_copies<1>();
-        sync_warp();
-        if (some) {
-            std::uint16_t* tile = slot(strip, number);
-            if (is_fresh) put_row(tile + S::key(fresh), Fresh<W>::k(), W);
-            float scores[S::kQuads][S::kKeys];
-            S::score(tile, queries, a.scale, scores);
-            S::weigh(scores, begin, end, weights, largest, sum);
-        }
-        if (n < to && lane() % 8 == 0) {
+    for (int first = from, tile = 0; first < to; first += 2, tile += 4) {
+#pragma unroll 1
+        for (int p = 0; p < 2; ++p) {
+            const int n = first + p, begin = n < to ? first_row(n) : 0, end = n < to ? last_row(n) : 0;
+            const int fresh = n == own_number ? own_row - strip * kStrip : -1;
+            float largest[S::kQuads], sum[S::kQuads];
             HR_UNROLL
             for (int q = 0; q < S::kQuads; ++q) {
-                const int at = ((n - from) % 2 * kStrips + strip) * HB + 4 * q + lane() / 8;
-                strips_largest[at] = largest[q];
-                strips_sum[at] = sum[q];
+                largest[q] = bits_to_float(0xff800000U);
+                sum[q] = 0;
             }
-        }
-        if (n > from) {
-            sync();
-            combine(n - 1);
-            if (n == to) break;
-            if (n + 1 < to) sync();  // everyone is done with that page's parts
-        } else {
+            wait_for_copies<2>();
             sync_warp();
+            if (begin < end) {
+                std::uint16_t* keys_here = slot(strip, tile + p);
+                if (fresh >= 0 && fresh < kStrip) put_row(keys_here + S::place(fresh), Fresh<W>::k(), W);
+                float scores[S::kQuads][S::kKeys];
+                S::score(keys_here, queries, a.scale, scores);
+                S::weigh(scores, begin, end, weights + p * S::kFours * S::kWeights, largest, sum);
+            }
+            if (lane() % 8 == 0) {
+                HR_UNROLL
+                for (int q = 0; q < S::kQuads; ++q) {
+                    const int at = (p * kStrips + strip) * HB + 4 * q + lane() / 8;
+                    strips_largest[at] = largest[q];
+                    strips_sum[at] = sum[q];
+                }
+            }
+            sync_warp();
+            start(tile + 3 + p);
         }
-#pragma unroll 1
-        for (int i = n == from ? 3 : 2; i <= 3; ++i) start(number + i);
-        wait_for_copies<2>();
+        wait_for_copies<1>();
         sync_warp();
-        if (some) {
-            std::uint16_t* tile = slot(strip, number + 1);
+#pragma unroll 1
+        for (int p = 0; p < 2; ++p) {
+            const int n = first + p, begin = n < to ? first_row(n) : 0, end = n < to ? last_row(n) : 0;
+            const int fresh = n == own_number ? own_row - strip * kStrip : -1;
+            if (begin >= end) continue;
+            std::uint16_t* values_here = slot(strip, tile + 2 + p);
             if ((begin | end) % 4 != 0) {  // rows beside them count nothing
 #pragma unroll 1
                 for (int r = begin / 4 * 4; r < (end + 3) / 4 * 4; ++r) {
-                    if (r < begin || r >= end) *reinterpret_cast<Halves<4>*>(tile + r * W + lane() * 4) = {{0x80008000U, 0x80008000U}};
+                    if (r < begin || r >= end) *reinterpret_cast<Halves<4>*>(values_here + S::place(r) + lane() * 4) = {{0x80008000U, 0x80008000U}};
                 }
                 sync_warp();
             }
-            if (is_fresh) put_row(tile + fresh * W, Fresh<W>::v(), W);
-            S::add(tile, weights, begin / 4 * 4, (end + 3) / 4 * 4);
+            if (fresh >= 0 && fresh < kStrip) put_row(values_here + S::place(fresh), Fresh<W>::v(), W);
         }
+        const bool two = first + 1 < to;
+        const int side = two ? lane() / 16 : 0, begin = first_row(first + side), end = last_row(first + side);
+        std::uint16_t* values_here = slot(strip, tile + 2 + side);
+        const int from_four = begin / 4 * 4, to_four = begin < end ? (end + 3) / 4 * 4 : 0;
+        if (two) S::template add<kWarp / 2>(values_here, weights + side * S::kFours * S::kWeights, from_four, to_four);
+        else S::template add<kWarp>(values_here, weights, from_four, to_four);
+        sync();
+#pragma unroll 1
+        for (int i = first; i < first + 2 && i < to; ++i) combine(i);
+        if (first + 2 >= to) break;
+        sync();  // everyone is done with these pages' parts
+#pragma unroll 1
+        for (int i = 5; i < 7; ++i) start(tile + i);
     }
     if (blocks == 1) return;
     const int finishers = !kTogether ? 1 : a.finishers < blocks ? a.finishers : blocks;

@@ -159,7 +159,7 @@ namespace {
 
 unsigned long_bytes(int at_once) {
     constexpr int warps = threads / 32, fours = 32 / 4, tile = fours * (4 * kLongWidth + kLongGap) * 2;
-    const int floats = (at_once + 1) * kLongWidth + 2 * 2 * warps * at_once + warps * fours * (4 * at_once + 4);
+    const int floats = (at_once + 1) * kLongWidth + 2 * 2 * warps * at_once + warps * 2 * fours * (4 * at_once + 4);
     return static_cast<unsigned>(warps * kLongSlots * tile + floats * 4);
 }
 
