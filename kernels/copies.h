@@ -20,9 +20,8 @@ template <int kCount, int kSharedStep, int kGlobalStep>
 HR_DEVICE void start_copies(void* shared, const void* global, int first, int last) {
     const std::uint32_t to = shared_address(shared);
     const char* from = static_cast<const char*>(global);
-    constexpr std::uint64_t policy = 0x12f0000000000000;  // createpolicy.fractional.L2::evict_first with 1.0 makes this, but in no uniform register
     const auto piece = [&](int i) {
-        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to + i * kSharedStep), "l"(from + i * kGlobalStep), "l"(policy)
+        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to + i * kSharedStep), "l"(from + i * kGlobalStep), "l"(kFirstToLeave)
                      : "memory");
     };
     HR_UNROLL

@@ -137,6 +137,9 @@ HR_DEVICE void fence_system() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 
 #else
 
+// For what leaves the second-level cache first. createpolicy.fractional.L2::evict_first with 1.0 makes this, but in no uniform register.
+inline constexpr std::uint64_t kFirstToLeave = 0x12f0000000000000;
+
 HR_DEVICE int thread() { return static_cast<int>(threadIdx.x); }
 HR_DEVICE int block_x() { return static_cast<int>(blockIdx.x); }
 HR_DEVICE int block_y() { return static_cast<int>(blockIdx.y); }

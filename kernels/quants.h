@@ -23,9 +23,30 @@ struct alignas(8) Words2 {
     int w[2];
 };
 
-HR_DEVICE Words4 load_16(const void* at) { return *static_cast<const Words4*>(at); }
+// kOnce: global memory that a step reads once. It is the first to leave the second-level cache, which then keeps the code of the kernels that come next.
+template <bool kOnce = false>
+HR_DEVICE Words4 load_16(const void* at) {
+#if defined(HR_CUDA) && __CUDA_ARCH__ >= 800
+    if constexpr (kOnce) {
+        Words4 x;
+        asm("ld.global.L2::cache_hint.v4.s32 {%0, %1, %2, %3}, [%4], %5;" : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3]) : "l"(at), "l"(kFirstToLeave));
+        return x;
+    }
+#endif
+    return *static_cast<const Words4*>(at);
+}
 HR_DEVICE Words2 load_8(const void* at) { return *static_cast<const Words2*>(at); }
-HR_DEVICE int load_4(const void* at) { return *static_cast<const int*>(at); }
+template <bool kOnce = false>
+HR_DEVICE int load_4(const void* at) {
+#if defined(HR_CUDA) && __CUDA_ARCH__ >= 800
+    if constexpr (kOnce) {
+        int x;
+        asm("ld.global.L2::cache_hint.s32 %0, [%1], %2;" : "=r"(x) : "l"(at), "l"(kFirstToLeave));
+        return x;
+    }
+#endif
+    return *static_cast<const int*>(at);
+}
 HR_DEVICE int load_2(const void* at) { return *static_cast<const std::uint16_t*>(at); }
 
 // (high : low) >> shift, the low word of it; shift below 32.
@@ -39,13 +60,13 @@ HR_DEVICE int funnel(int low, int high, int shift) {
 }
 
 // N words from an address that is a multiple of 2.
-template <int N>
+template <bool kOnce = false, int N>
 HR_DEVICE void load_words(const std::uint8_t* at, int (&out)[N]) {
     const auto odd = static_cast<int>(reinterpret_cast<std::uintptr_t>(at) & 2U);
     const std::uint8_t* aligned = at - odd;
     int words[N + 1];
     HR_UNROLL
-    for (int i = 0; i < N; ++i) words[i] = load_4(aligned + 4 * i);
+    for (int i = 0; i < N; ++i) words[i] = load_4<kOnce>(aligned + 4 * i);
     words[N] = load_2(at + 4 * N - 2);
     HR_UNROLL
     for (int i = 0; i < N; ++i) out[i] = funnel(words[i], words[i + 1], odd * 8);
@@ -130,7 +151,8 @@ struct WeightsQ4K {
     struct Raw {
         Words4 head, low;
     };
-    static HR_DEVICE Raw load(const std::uint8_t* block, int l) { return {load_16(block), load_16(block + Layout::kLow + 16 * l)}; }
+    template <bool kOnce = false>
+    static HR_DEVICE Raw load(const std::uint8_t* block, int l) { return {load_16<kOnce>(block), load_16<kOnce>(block + Layout::kLow + 16 * l)}; }
     static HR_DEVICE int offset(int l, int c) { return 64 * (l >> 1) + 16 * (l & 1) + 32 * ((l >> 2) ^ c); }
     static HR_DEVICE std::uint32_t factors(const Raw& raw) { return static_cast<std::uint32_t>(raw.head.w[0]); }
     static HR_DEVICE void unpack(const Raw& raw, int l, Share& s) {
@@ -151,8 +173,9 @@ struct WeightsQ5K {
     struct Raw {
         Words4 head, low, high;
     };
+    template <bool kOnce = false>
     static HR_DEVICE Raw load(const std::uint8_t* block, int l) {
-        return {load_16(block), load_16(block + Layout::kLow + 16 * l), load_16(block + Layout::kHigh + 16 * (l & 1))};
+        return {load_16<kOnce>(block), load_16<kOnce>(block + Layout::kLow + 16 * l), load_16<kOnce>(block + Layout::kHigh + 16 * (l & 1))};
     }
     static HR_DEVICE int offset(int l, int c) { return WeightsQ4K::offset(l, c); }
     static HR_DEVICE std::uint32_t factors(const Raw& raw) { return static_cast<std::uint32_t>(raw.head.w[0]); }
@@ -178,10 +201,11 @@ struct WeightsQ6K {
         int d;
     };
     static HR_DEVICE int offset(int l, int c) { return 128 * (l >> 2) + 16 * (l & 3) + 64 * ((l >> 2) ^ c); }
+    template <bool kOnce = false>
     static HR_DEVICE Raw load(const std::uint8_t* block, int l) {
         Raw raw;
-        load_words(block + Layout::kLow + 16 * l, raw.low);
-        load_words(block + Layout::kHigh + 32 * (l >> 2) + 16 * (l & 1), raw.high);
+        load_words<kOnce>(block + Layout::kLow + 16 * l, raw.low);
+        load_words<kOnce>(block + Layout::kHigh + 32 * (l >> 2) + 16 * (l & 1), raw.high);
         HR_UNROLL
         for (int c = 0; c < 2; ++c) raw.scale[c] = static_cast<std::int8_t>(block[Layout::kScales + offset(l, c) / 16]);
         raw.d = load_2(block + Layout::kD);

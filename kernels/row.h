@@ -24,7 +24,7 @@ struct GroupBlocks {
     // offset: where the lane's superblock begins in its row.
     HR_DEVICE void load(const RowGroup& group, int offset, int l) {
         HR_UNROLL
-        for (int r = 0; r < kRows; ++r) raw[r] = Weights::load(group.rows[r] + offset, l);
+        for (int r = 0; r < kRows; ++r) raw[r] = Weights::template load<true>(group.rows[r] + offset, l);
     }
 };
 
