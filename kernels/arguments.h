@@ -71,7 +71,8 @@ struct NormArguments {
 // product_row_TYPE, product_row_TYPE_TYPE: the same, where all matrices are of this type, or of one of the two.
 // product_rows: any number of tokens; reads groups_* (and x for float weights). norm is not read.
 // product_few: the same on matrix units, where the device has them, and all matrices are of type Q4_K, Q5_K or Q6_K (a gate and an up matrix of
-// one of them): fast for 2 to 8 tokens, which a block works on together. product_few_q6_k: the same for one matrix of Q6_K whose rows are a multiple of
+// one of them): fast for 2 to 8 tokens, which a block works on together. product_few_wide: the same without gate and up, for rows of at most 16 superblocks, and
+// no more tiles of 16 rows than groups of as many warps as these. product_few_q6_k: the same for one matrix of Q6_K whose rows are a multiple of
 // 2,048 wide.
 inline constexpr int kProductRowThreads = 640;     // of a block, one on each multiprocessor: so many as leave enough registers
 inline constexpr int kProductRowThreadsHip = 256;
@@ -111,7 +112,7 @@ struct ProductTilesArguments {
 inline constexpr int kMostFewTokens = 16;
 inline constexpr int kMostFewExperts = 512;
 inline constexpr int kMostFewUsed = 16;
-inline constexpr int kFewItemBytes = 56;
+inline constexpr int kFewItemBytes = 64;
 
 // Where an expert's three matrices lie on this device; all null: not here.
 struct ExpertAddresses {
@@ -167,7 +168,6 @@ struct ChooseArguments {
     std::int32_t* counts = nullptr;  // as router_row's
 };
 
-// few_experts_gate_up_TYPE: the same for two to sixteen tokens, where the device has matrix units, with the choices grouped by expert.
 // experts_gate_up_TYPE: the same for matrices of this type. scores: where they are given (here of one token), the choice is made first
 // (cpu::route), and written to chosen and shares.
 // experts_gate_up: a few tokens: hidden[c] = silu(gate x) * (up x) for every choice c = token * used + rank whose expert is on the device;
@@ -191,7 +191,6 @@ struct ExpertsGateUpArguments {
     std::int32_t row_stride = 0;
 };
 
-// few_experts_down_TYPE: the same for two to sixteen tokens, behind few_experts_gate_up_TYPE: outputs is given, and scores where they were given there.
 // experts_down_TYPE: the same for matrices of this type.
 // experts_down: a few tokens: quantizes the rows of hidden itself; y[c] = down hidden[c] for the choices that are on the device.
 // outputs null: x[t] += the weighted sum of y over the ranks (cpu::combine_experts); every expert chosen is on the device.
@@ -206,10 +205,20 @@ struct ExpertsDownArguments {
     const float* hidden;    // [tokens * used, hidden]
     float* x;               // [tokens, width]
     float* outputs;         // [tokens * used, width] or null
-    // The launch of few_experts_down_TYPE sets these: tiles of each warp in shared memory, and rows of hidden that a block may need.
+    // The launch of few_experts_down_TYPE sets these: tiles of each group of warps in shared memory, and rows of hidden that a block may need.
     std::int32_t stages = 0;
     std::int32_t code_rows = 0;
-    const float* scores = nullptr;  // [tokens, experts] or null: the choice is made from them, chosen is not read
+};
+
+// few_experts_gate_up_TYPE, and few_experts_down_TYPE behind it: the same for two to sixteen tokens, where the device has matrix units, with the choices grouped by
+// expert. outputs is given. list: what the first leaves for the second, [1 + tokens * used] of kFewItemBytes, aligned to 16 bytes.
+struct FewGateUpArguments {
+    ExpertsGateUpArguments of;
+    void* list;
+};
+struct FewDownArguments {
+    ExpertsDownArguments of;
+    const void* list;
 };
 
 // group_rows: sorts the choices by expert. offsets[e] .. offsets[e + 1] are expert e's entries of rows; rows[i] is the number of a choice
@@ -347,6 +356,17 @@ struct StepAttentionArguments {
     HeadArguments heads;
     AttentionArguments attention;
 };
+// attention_cluster_128_HEADS and attention_ahead_q8_128 (attention_step_q8_128 for several tokens): weights of the next kernels that are sent for to the second-level cache, while the memory has little else to do.
+inline constexpr int kMostAhead = 7;
+struct Ahead {
+    const std::uint8_t* from;
+    std::int64_t bytes;
+};
+struct AheadAttentionArguments {
+    HeadArguments heads;
+    AttentionArguments attention;
+    Ahead ahead[kMostAhead] = {};
+};
 
 // The same where K and V are int8 codes: head_rows_q8, attention_rows_q8 and attention_prefill_q8 (page by page in the exact order, without matrix units),
 // attention_rows_q8_tiles and attention_step_q8_WIDTH (matrix units for int8), attention_prefill_q8_WIDTH (those for halves, which the codes become).
@@ -365,12 +385,13 @@ inline constexpr std::int32_t kMostAttentionThreads = 512;
 inline constexpr std::int32_t kLongWidth = 128, kLongSlots = 3, kLongGap = 8;
 HR_ANYWHERE std::int32_t long_part_floats(std::int32_t width) { return width * 3 / 2; }
 
-// attention_cluster_128_HEADS: attention_step for heads of that width, HEADS of them to a KV head. Four neighbouring blocks of kClusterThreads have a section.
-// Each has room for K and V of a quarter of its strips, for what all strips leave of a quarter of the heads, for the heads and two more, and for weights.
+// attention_cluster_128_HEADS: attention_step for heads of that width, HEADS of them to a KV head. Four neighbouring blocks of kClusterThreads have a section;
+// attention_cluster_page_128_HEADS: a page, where max_chunks is 1.
+// Each has room for K and V of a quarter of its strips, for what all strips leave of a quarter of the heads, for the heads and one more, and for weights.
 inline constexpr std::int32_t kClusterBlocks = 4, kClusterThreads = 256;
-constexpr std::int32_t cluster_block_bytes(std::int32_t group) {
-    const std::int32_t strips = 2 * 256 / 32, own = group / kClusterBlocks;
-    return strips / kClusterBlocks * 2 * (32 * kLongWidth + 4 * 16) * 2 + strips * own * (kLongWidth + 2) * 4 + (group + 2) * kLongWidth * 4 +
+constexpr std::int32_t cluster_block_bytes(std::int32_t group, std::int32_t pages) {
+    const std::int32_t strips = pages * 256 / 32, own = group / kClusterBlocks;
+    return strips / kClusterBlocks * 2 * (32 * kLongWidth + 4 * 16) * 2 + strips * own * (kLongWidth + 2) * 4 + (group + 1) * kLongWidth * 4 +
            strips / kClusterBlocks * 32 * group * 4;
 }
 
@@ -494,6 +515,7 @@ struct AwaitArguments {
     X(product_row_q5_k_q6_k, ProductArguments)                   \
     X(product_rows, ProductArguments)                            \
     X(product_few, ProductArguments)                             \
+    X(product_few_wide, ProductArguments)                        \
     X(product_few_q6_k, ProductArguments)                        \
     HR_KERNELS_OF_TYPES(X, product_tiles, ProductTilesArguments) \
     X(router_row, RouterArguments)                               \
@@ -506,12 +528,12 @@ struct AwaitArguments {
     X(experts_down_q4_k, ExpertsDownArguments)                   \
     X(experts_down_q5_k, ExpertsDownArguments)                   \
     X(experts_down_q6_k, ExpertsDownArguments)                   \
-    X(few_experts_gate_up_q4_k, ExpertsGateUpArguments)          \
-    X(few_experts_gate_up_q5_k, ExpertsGateUpArguments)          \
-    X(few_experts_gate_up_q6_k, ExpertsGateUpArguments)          \
-    X(few_experts_down_q4_k, ExpertsDownArguments)               \
-    X(few_experts_down_q5_k, ExpertsDownArguments)               \
-    X(few_experts_down_q6_k, ExpertsDownArguments)               \
+    X(few_experts_gate_up_q4_k, FewGateUpArguments)              \
+    X(few_experts_gate_up_q5_k, FewGateUpArguments)              \
+    X(few_experts_gate_up_q6_k, FewGateUpArguments)              \
+    X(few_experts_down_q4_k, FewDownArguments)                   \
+    X(few_experts_down_q5_k, FewDownArguments)                   \
+    X(few_experts_down_q6_k, FewDownArguments)                   \
     X(group_rows, GroupArguments)                                \
     HR_KERNELS_OF_TYPES(X, experts_tiles, ExpertsTilesArguments) \
     X(swiglu_rows, SwigluArguments)                              \
@@ -532,7 +554,8 @@ struct AwaitArguments {
     X(attention_step_128_8, StepAttentionArguments)              \
     X(attention_long_128_4, StepAttentionArguments)              \
     X(attention_long_128_8, StepAttentionArguments)              \
-    X(attention_cluster_128_8, StepAttentionArguments)           \
+    X(attention_cluster_128_8, AheadAttentionArguments)          \
+    X(attention_cluster_page_128_8, AheadAttentionArguments)     \
     X(attention_prefill, AttentionArguments)                     \
     X(attention_prefill_64, AttentionArguments)                  \
     X(attention_prefill_96, AttentionArguments)                  \
@@ -543,6 +566,7 @@ struct AwaitArguments {
     X(attention_rows_q8_tiles, AttentionArguments)               \
     X(attention_step_q8_64, StepAttentionArguments)              \
     X(attention_step_q8_128, StepAttentionArguments)             \
+    X(attention_ahead_q8_128, AheadAttentionArguments)           \
     X(attention_long_q8_128, StepAttentionArguments)             \
     X(attention_prefill_q8, AttentionArguments)                  \
     X(attention_prefill_q8_64, AttentionArguments)               \

@@ -88,7 +88,8 @@ HR_EARLY_KERNEL(attention_long_128_8, StepAttentionArguments, 256) { attention_l
 #endif
 
 #if defined(HR_CLUSTERS)
-HR_CLUSTER_KERNEL(attention_cluster_128_8, StepAttentionArguments, kernels::kClusterThreads, kernels::kClusterBlocks) { attend_in_clusters<2, 4, 128>(a.attention, a.heads); }
+HR_CLUSTER_KERNEL(attention_cluster_128_8, AheadAttentionArguments, kernels::kClusterThreads, kernels::kClusterBlocks) { attend_in_clusters<2, 4, 2, 128>(a); }
+HR_CLUSTER_KERNEL(attention_cluster_page_128_8, AheadAttentionArguments, kernels::kClusterThreads, kernels::kClusterBlocks) { attend_in_clusters<2, 2, 1, 128>(a); }
 #endif
 
 // Blocks: neighbouring tokens, KV head. In the order of attention_rows, page by page: where there are no matrix units for halves.

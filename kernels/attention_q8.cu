@@ -55,6 +55,10 @@ HR_KERNEL(attention_rows_q8, AttentionArguments, kBlock) { attention_rows_codes<
 HR_KERNEL(attention_rows_q8_tiles, AttentionArguments, kernels::kMostAttentionThreads) { attention_rows_codes<0, CodeTiles<0>>(a, nullptr); }
 HR_EARLY_KERNEL(attention_step_q8_64, StepAttentionArguments, kernels::kMostAttentionThreads) { attention_rows_codes<64, CodeTiles<64>>(a.attention, &a.heads); }
 HR_EARLY_KERNEL(attention_step_q8_128, StepAttentionArguments, kernels::kMostAttentionThreads) { attention_rows_codes<128, CodeTiles<128>>(a.attention, &a.heads); }
+HR_EARLY_KERNEL(attention_ahead_q8_128, AheadAttentionArguments, kernels::kMostAttentionThreads) {
+    send_for(a);
+    attention_rows_codes<128, CodeTiles<128>>(a.attention, &a.heads);
+}
 
 // As attention_long.
 HR_EARLY_KERNEL(attention_long_q8_128, StepAttentionArguments, kernels::kMostAttentionThreads) { attend_long_codes<128>(a.attention, a.heads); }

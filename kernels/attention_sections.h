@@ -114,6 +114,24 @@ HR_DEVICE void combine_rows_of(const AttentionArguments& a, std::int64_t row, in
     *reinterpret_cast<Floats<4>*>(a.out + (row + head * step) * width + element) = out;
 }
 
+// The block's share of what is sent for ahead, if it is one of a first section.
+HR_DEVICE void send_for(const kernels::AheadAttentionArguments& a) {
+#if defined(HR_CUDA)
+    constexpr int kLine = 128;
+    if (block_y() > 0) return;
+    const int first = (block_z() * grid_x() + block_x()) * threads() + thread(), step = grid_x() * a.attention.tokens * threads();
+#pragma unroll 1
+    for (const auto& ahead : a.ahead) {
+#pragma unroll 1
+        for (std::int64_t at = std::int64_t{first} * kLine; at < ahead.bytes; at += std::int64_t{step} * kLine) {
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(ahead.from + at));
+        }
+    }
+#else
+    (void)a;
+#endif
+}
+
 // The block begins with its part of the heads from row `row` on; what came before is of a kernel that has ended. Returns what finish needs, in thread 0.
 HR_DEVICE int start_section(const AttentionArguments& a, int row) { return thread() == 0 ? atomic_add(a.tickets + row, 1) & kTicketMask : 0; }
 

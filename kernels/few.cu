@@ -17,6 +17,7 @@ using kernels::ProductArguments;
 
 inline constexpr int kTokens = kernels::kFewTokens;  // a tile's columns
 inline constexpr int kParts = 4;  // warps to a tile
+inline constexpr int kRowsOfTile = 16;
 
 // How the tiles are dealt to the groups of four warps: numbered through all targets, blocks first. Of a gate and an up matrix a tile has eight
 // rows each.
@@ -140,6 +141,34 @@ struct TokenCodes {
     }
 };
 
+// A tile by as many warps as its rows have superblocks, one of each. values: room for what each of them leaves. own: which one the warp has; the first four put the four
+// outputs of each lane together.
+template <class Weights>
+HR_DEVICE void wide_tile(const Target& to, int tile, const Columns& x, int first_token, int tokens, float* values, int group, int own) {
+    const int blocks = to.w.cols / 256, token = first_token + 2 * (lane() & 3) + own % 2, row = kRowsOfTile * tile + (lane() >> 2) + own / 2 % 2 * 8;
+    const bool stores = own < 4 && token < tokens && row < to.w.rows;
+    float* y = to.y + static_cast<std::int64_t>(token) * to.y_stride + row;
+    const float before = stores && to.add != 0 ? *y : 0.0F;
+    const auto address = [&](int number) { return to.w.data + static_cast<std::int64_t>(number < to.w.rows ? number : to.w.rows - 1) * to.w.row_bytes; };
+    const std::uint8_t* const at[2] = {address(kRowsOfTile * tile + (lane() >> 2)), address(kRowsOfTile * tile + (lane() >> 2) + 8)};
+    float value[4] = {};
+    add_superblock<Weights>(Weights::load(at, own * Weights::kBytes), own, x, value);
+    HR_UNROLL
+    for (int i = 0; i < 4; ++i) values[(own * 4 + i) * kWarp + lane()] = value[i];  // [superblock][output][lane]
+    sync_part(group, blocks * kWarp);
+    if (!stores) return;
+    float sums[4] = {};
+#pragma unroll 1
+    for (int b = 0; b < blocks; b += 4) {
+        HR_UNROLL
+        for (int k = 0; k < 4; ++k) {
+            if (b + k < blocks) sums[k] = sums[k] + values[((b + k) * 4 + own) * kWarp + lane()];
+        }
+    }
+    const float product = with_bias(to, row, (sums[0] + sums[2]) + (sums[1] + sums[3]));
+    *y = to.add != 0 ? before + product : product;
+}
+
 }  // namespace
 
 // A row of blocks for each eight tokens. Shared memory: see products.cpp.
@@ -176,9 +205,40 @@ HR_EARLY_KERNEL(product_few, ProductArguments, kernels::kFewThreads) {
     }
 }
 
+// The same where there are few rows, of few superblocks: a group of warps has a tile at most, and a warp one superblock of its rows.
+HR_EARLY_KERNEL(product_few_wide, ProductArguments, kernels::kFewThreads) {
+    const int blocks = a.targets[0].w.cols / 256, groups = threads() / kWarp / blocks, group = warp() / blocks, own = warp() % blocks, first_token = block_y() * kTokens;
+    int tile = group < groups ? group * grid_x() + block_x() : -1, target = 0;
+    HR_UNROLL
+    for (int i = 0; i < 3; ++i) {
+        const int count = i < a.target_count ? (a.targets[i].w.rows + kRowsOfTile - 1) / kRowsOfTile : 0;
+        if (target != i || tile < count) continue;
+        tile -= count;
+        ++target;
+    }
+    if (target >= a.target_count) tile = -1;
+    const Target& to = a.targets[tile < 0 ? 0 : target];
+    // The tile comes to this multiprocessor's cache while the tokens' codes are still being made.
+    if (tile >= 0 && kRowsOfTile * (tile + 1) <= to.w.rows) {
+        const int bytes = kRowsOfTile * static_cast<int>(to.w.row_bytes) / blocks;
+        fetch(to.w.data + static_cast<std::int64_t>(kRowsOfTile * tile) * to.w.row_bytes + own * bytes, bytes);
+    }
+    wait_for_previous();
+    const TokenCodes tokens(dynamic_shared(), to.w.cols);
+    tokens.load(a, first_token);
+    if (tile < 0) return;
+    const Columns x = tokens.columns();
+    float* values = tokens.end() + group * (blocks * 4 * kWarp);
+    switch (static_cast<TensorType>(to.w.type)) {
+        case TensorType::q4_k: return wide_tile<FewQ4K>(to, tile, x, first_token, a.tokens, values, group, own);
+        case TensorType::q5_k: return wide_tile<FewQ5K>(to, tile, x, first_token, a.tokens, values, group, own);
+        default: return wide_tile<FewQ6K>(to, tile, x, first_token, a.tokens, values, group, own);
+    }
+}
+
 // One matrix of Q6_K, whose blocks of 210 bytes are best read from shared memory: rows come there in pieces of eight superblocks, several pieces ahead.
 HR_EARLY_KERNEL(product_few_q6_k, ProductArguments, kernels::kFewThreads) {
-    constexpr int kPiece = 8, kRowsOfTile = 16;
+    constexpr int kPiece = 8;
     constexpr int kPieceBytes = kPiece * FewQ6K::kBytes, kStride = kernels::kFewPieceStride, kStageBytes = kRowsOfTile * kStride;
     static_assert(kPieceBytes % 16 == 0 && kStride >= kPieceBytes && kStride % 128 == 32);
     __shared__ Arrival arrivals[kernels::kFewThreads / kWarp / kParts][kMostCopies];

@@ -20,35 +20,38 @@ inline constexpr int kColumns = kFewTokens;  // of a tile: choices of one expert
 inline constexpr int kRowsOfTile = 16;
 inline constexpr int kParts = 4;             // warps to a tile of gate and up
 
-// The choices of all tokens, from the router's scores. written: a block for each token also writes its choice and its shares for later kernels. Ends with a
-// barrier.
-HR_DEVICE void choose_all(const float* scores, int tokens, const ExpertShape& shape, std::int32_t* chosen, const ExpertsGateUpArguments* written) {
-    __shared__ float picked[kFewThreads / kWarp][kMostFewUsed];
-    for (int token = warp(); token < tokens; token += threads() / kWarp) {
-        const float* own = scores + static_cast<std::int64_t>(token) * shape.experts;
-        std::int32_t* to = chosen + token * shape.used;
-        if (shape.experts <= 4 * kWarp) choose_by_warp<4>(own, shape.experts, shape.used, to, picked[warp()]);
-        else choose_by_warp<kMostFewExperts / kWarp>(own, shape.experts, shape.used, to, picked[warp()]);
-        if (written == nullptr || block_x() != token % grid_x()) continue;
-        share_out(own, picked[warp()], to, shape.experts, shape.used, written->normalize != 0, written->shares + token * shape.used, written->counts);
-        if (lane() < shape.used) written->chosen[token * shape.used + lane()] = to[lane()];
+// The choices of all tokens and their scores, from the router's. Ends with a barrier.
+HR_DEVICE void choose_all(const ExpertsGateUpArguments& a, std::int32_t* chosen, float* picked) {
+    const int experts = a.shape.experts, used = a.shape.used;
+    for (int token = warp(); token < a.tokens; token += threads() / kWarp) {
+        const float* own = a.scores + static_cast<std::int64_t>(token) * experts;
+        if (experts <= 4 * kWarp) choose_by_warp<4>(own, experts, used, chosen + token * used, picked + token * used);
+        else choose_by_warp<kMostFewExperts / kWarp>(own, experts, used, chosen + token * used, picked + token * used);
     }
     sync();
 }
 
+// Leaves choices and shares for later kernels: a block for each token, by one warp.
+HR_DEVICE void leave_choices(const ExpertsGateUpArguments& a, const std::int32_t* chosen, const float* picked) {
+    const int experts = a.shape.experts, used = a.shape.used;
+    for (int token = block_x(); token < a.tokens; token += grid_x()) {
+        share_out(a.scores + static_cast<std::int64_t>(token) * experts, picked + token * used, chosen + token * used, experts, used, a.normalize != 0,
+                  a.shares + token * used, a.counts);
+        if (lane() < used) a.chosen[token * used + lane()] = chosen[token * used + lane()];
+    }
+}
+
 // An expert with up to kColumns of its choices; columns behind `count` are as the first one.
-struct Item {
-    const std::uint8_t* first;   // gate, or down
-    const std::uint8_t* second;  // up
+struct alignas(16) Item {
+    ExpertAddresses at;
     std::int16_t choices[kColumns];
     std::int16_t tokens[kColumns];
     int count;
 };
-static_assert(sizeof(Item) <= kFewItemBytes);
+static_assert(sizeof(Item) == kFewItemBytes);
 
 // Lists the experts of this device that are chosen, in the order of their first choices. Begins and ends with a barrier, the table is read behind the
 // first. Returns how many there are.
-template <bool kDown>
 HR_DEVICE int list_items(const ExpertAddresses* table, const std::int32_t* chosen, int tokens, const ExpertShape& shape, Item* items) {
     __shared__ int tokens_of[kMostFewExperts];          // bit t: token t has chosen the expert
     __shared__ std::int16_t place_of[kMostFewExperts][2];  // its items: of the first eight choices, of the others
@@ -78,8 +81,7 @@ HR_DEVICE int list_items(const ExpertAddresses* table, const std::int32_t* chose
     }
     if (head) {
         Item& item = items[place];
-        item.first = kDown ? addresses.down : addresses.gate;
-        item.second = addresses.up;
+        item.at = addresses;
         int all = 0;
         for (int mask = tokens_of[expert]; mask != 0; mask &= mask - 1) ++all;
         item.count = all - before < kColumns ? all - before : kColumns;
@@ -97,6 +99,16 @@ HR_DEVICE int list_items(const ExpertAddresses* table, const std::int32_t* chose
     }
     sync();
     return count;
+}
+
+// The list for the kernel behind: its length in a place of its own, then the items. Each block leaves some of it; by one warp.
+HR_DEVICE void leave_items(const Item* items, int count, Item* list) {
+    constexpr int kWords = sizeof(Item) / 4;
+    if (block_x() == 0 && lane() == 0) list->count = count;
+    for (int i = block_x(); i < count; i += grid_x()) {
+        for (int word = lane(); word < kWords; word += kWarp) reinterpret_cast<std::uint32_t*>(list + 1 + i)[word] = reinterpret_cast<const std::uint32_t*>(items + i)[word];
+    }
+    fence();
 }
 
 // Rows of codes in shared memory, padded so that eight of them lie in different banks.
@@ -121,9 +133,10 @@ struct CodeRows {
 // hidden = silu(gate x) * (up x). Tiles of eight rows of gate and the same ones of up, in turn to the groups of four warps of all blocks; warp w adds
 // up the superblocks b with b mod 4 = w.
 template <class Weights>
-HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
+HR_DEVICE void gate_up(const ExpertsGateUpArguments& a, void* list) {
     __shared__ Arrival arrivals[kFewThreads / kWarp / kParts][kMostCopies];
     __shared__ std::int32_t chosen[kMostFewTokens * kMostFewUsed];
+    __shared__ float picked[kMostFewTokens * kMostFewUsed];  // their scores
     const auto& shape = a.shape;
     const int n = shape.width, blocks = n / 256, used = shape.used, row_bytes = static_cast<int>(shape.gate_row_bytes);
     const int group = warp() / kParts, groups = threads() / kWarp / kParts, part = warp() % kParts;
@@ -132,15 +145,14 @@ HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
     unsigned char* own_stages = shared + group * a.stages * stage_bytes;
     float* room = reinterpret_cast<float*>(shared + groups * a.stages * stage_bytes) + group * (2 * kParts * 4 * kWarp);
     Item* items = reinterpret_cast<Item*>(shared + groups * (a.stages * stage_bytes + 2 * kParts * 4 * kWarp * 4));
-    auto* table = reinterpret_cast<ExpertAddresses*>(reinterpret_cast<unsigned char*>(items) + (a.tokens * used * kFewItemBytes + 15) / 16 * 16);
+    auto* table = reinterpret_cast<ExpertAddresses*>(items + a.tokens * used);
     const CodeRows x(reinterpret_cast<unsigned char*>(table) + (shape.experts * static_cast<int>(sizeof(ExpertAddresses)) + 15) / 16 * 16, a.tokens, n);
     if (part == 0 && lane() < a.stages) prepare_arrival(&arrivals[group][lane()]);
     for (int i = thread(); i < shape.experts; i += threads()) table[i] = a.table[i];  // no kernel writes it
     wait_for_previous();
-    let_next_start();
 
-    if (a.scores != nullptr) choose_all(a.scores, a.tokens, shape, chosen, &a);
-    const int count = list_items<false>(table, a.scores != nullptr ? chosen : a.chosen, a.tokens, shape, items);
+    if (a.scores != nullptr) choose_all(a, chosen, picked);
+    const int count = list_items(table, a.scores != nullptr ? chosen : a.chosen, a.tokens, shape, items);
     const int tiles_of_item = shape.hidden / 8, tiles = count * tiles_of_item, step = grid_x() * groups;
     const auto start = [&](int tile, int stage) {
         if (tile >= tiles) {
@@ -149,7 +161,7 @@ HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
         }
         const Item& item = items[tile / tiles_of_item];
         const int row = tile % tiles_of_item * 8 + (lane() & 7);
-        const std::uint8_t* from = (lane() & 8) == 0 ? item.first : item.second;
+        const std::uint8_t* from = (lane() & 8) == 0 ? item.at.gate : item.at.up;
         start_rows(own_stages + stage * stage_bytes + (lane() & 15) * stride, from + static_cast<std::int64_t>(row) * row_bytes, kRowsOfTile, row_bytes,
                    &arrivals[group][stage]);
     };
@@ -160,6 +172,8 @@ HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
     // The tokens' codes, behind the weights' beginning.
     if (part != kParts - 1) {
         const int number = group * (kParts - 1) + part, all = groups * (kParts - 1);
+        if (number == all - 1) leave_items(items, count, static_cast<Item*>(list));
+        if (number == all - 2 && a.scores != nullptr) leave_choices(a, chosen, picked);
         for (int t = number; t < a.tokens; t += all) {
             for (int i = lane() * 16; i < n; i += kWarp * 16) start_copy(x.codes + t * x.code_stride + i, a.groups_256.codes + t * n + i, true);
             for (int i = lane() * 8; i < n / 16; i += kWarp * 8) start_copy(x.sums + t * x.sum_stride + i, a.groups_256.sums + t * (n / 16) + i, true);
@@ -169,6 +183,7 @@ HR_DEVICE void gate_up(const ExpertsGateUpArguments& a) {
         wait_for_copies<0>();
     }
     sync();
+    let_next_start();
 
     int stage = 0, turn = 0, half = 0;
     for (; tile < tiles; tile += step, half ^= 1) {
@@ -259,38 +274,43 @@ HR_DEVICE void share_tiles(const Item* items, int count, int tiles_of_item, int&
     end = sum_of(end);
 }
 
-// outputs[c] = down hidden[c]. A block takes neighbouring tiles of 16 rows, mostly of one or two experts, and quantizes their choices for itself; a
-// tile is a warp's.
+// outputs[c] = down hidden[c]. A block takes neighbouring tiles of 16 rows, mostly of one or two experts, and quantizes their choices for itself. A tile is a group's
+// of as many warps as its rows have accumulators that something is added to: warp w adds up the superblocks b with b mod 4 = w.
 template <class Weights>
-HR_DEVICE void down(const ExpertsDownArguments& a) {
+HR_DEVICE void down(const ExpertsDownArguments& a, const void* from) {
     __shared__ Arrival arrivals[kFewThreads / kWarp][kMostCopies];
-    __shared__ std::int32_t chosen[kMostFewTokens * kMostFewUsed];
     const auto& shape = a.shape;
     const int n = shape.hidden, blocks = n / 256, row_bytes = static_cast<int>(shape.down_row_bytes), warps = threads() / kWarp;
+    const int parts = blocks < kParts ? blocks : kParts, groups = warps / parts, group = warp() / parts, part = warp() % parts;
     const int stage_bytes = kRowsOfTile * row_bytes;
     unsigned char* shared = dynamic_shared();
-    unsigned char* own_stages = shared + warp() * a.stages * stage_bytes;
-    Item* items = reinterpret_cast<Item*>(shared + warps * a.stages * stage_bytes);
-    auto* table = reinterpret_cast<ExpertAddresses*>(reinterpret_cast<unsigned char*>(items) + (a.tokens * shape.used * kFewItemBytes + 15) / 16 * 16);
-    const CodeRows x(reinterpret_cast<unsigned char*>(table) + (shape.experts * static_cast<int>(sizeof(ExpertAddresses)) + 15) / 16 * 16, a.code_rows, n);
-    if (lane() < a.stages) prepare_arrival(&arrivals[warp()][lane()]);
-    for (int i = thread(); i < shape.experts; i += threads()) table[i] = a.table[i];
-
-    // The choices, or the scores, were there before the kernel before this one (gate_up) went on.
-    if (a.scores != nullptr) choose_all(a.scores, a.tokens, shape, chosen, nullptr);
-    const int count = list_items<true>(table, a.scores != nullptr ? chosen : a.chosen, a.tokens, shape, items);
+    unsigned char* own_stages = shared + group * a.stages * stage_bytes;
+    float* room = reinterpret_cast<float*>(shared + groups * a.stages * stage_bytes) + group * (2 * parts * 4 * kWarp);
+    Item* list = reinterpret_cast<Item*>(shared + groups * (a.stages * stage_bytes + 2 * parts * 4 * kWarp * 4));
+    Item* items = list + 1;
+    const CodeRows x(reinterpret_cast<unsigned char*>(items + a.tokens * shape.used), a.code_rows, n);
+    if (part == 0 && lane() < a.stages) prepare_arrival(&arrivals[group][lane()]);
+    // The kernel before this one, gate_up, left the list before it let this one start.
+    for (int i = thread() * 16; i < (1 + a.tokens * shape.used) * kFewItemBytes; i += threads() * 16) {
+        start_copy(reinterpret_cast<unsigned char*>(list) + i, static_cast<const unsigned char*>(from) + i, true);
+    }
+    close_copies();
+    wait_for_copies<0>();
+    sync();
     const int tiles_of_item = shape.width / kRowsOfTile;
     int begin, end;
-    share_tiles<Weights>(items, count, tiles_of_item, begin, end);
+    share_tiles<Weights>(items, list->count, tiles_of_item, begin, end);
     const auto start = [&](int tile, int stage) {
         if (tile >= end) {
             start_no_rows();
             return;
         }
         const std::int64_t at = static_cast<std::int64_t>(tile % tiles_of_item) * stage_bytes;
-        start_rows(own_stages + stage * stage_bytes, items[tile / tiles_of_item].first + at, 1, stage_bytes, &arrivals[warp()][stage]);
+        start_rows(own_stages + stage * stage_bytes, items[tile / tiles_of_item].at.down + at, 1, stage_bytes, &arrivals[group][stage]);
     };
-    for (int stage = 0; stage < a.stages; ++stage) start(begin + warp() + stage * warps, stage);
+    if (part == parts - 1) {
+        for (int stage = 0; stage < a.stages; ++stage) start(begin + group + stage * groups, stage);
+    }
     wait_for_previous();
     let_next_start();
     if (begin >= end) return;
@@ -309,57 +329,45 @@ HR_DEVICE void down(const ExpertsDownArguments& a) {
     }
     sync();
 
-    int stage = 0, turn = 0;
-    for (int tile = begin + warp(); tile < end; tile += warps) {
-        const int number = tile / tiles_of_item, base = (number - first_item) * kColumns;
+    const int mine = lane() >> 2, output = 2 * (lane() & 3);
+    int stage = 0, turn = 0, half = 0, number = first_item, place = begin - first_item * tiles_of_item + group;  // of the tile: its item, its number there
+    for (int tile = begin + group; tile < end; tile += groups, place += groups, half ^= 1) {
+        for (; place >= tiles_of_item; place -= tiles_of_item) ++number;
+        const int base = (number - first_item) * kColumns;
         const Item& item = items[number];
-        const int mine = lane() >> 2, output = 2 * (lane() & 3);
-        const auto there = [&](int column) { return base + (column < item.count ? column : 0); };
-        await_rows(&arrivals[warp()][stage], turn, a.stages - 1, kWarp);
+        await_rows(&arrivals[group][stage], turn, a.stages - 1, parts * kWarp);
         const std::uint8_t* row = own_stages + stage * stage_bytes + mine * row_bytes;
         const std::uint8_t* const at[2] = {row, row + 8 * row_bytes};
+        float* sums = room + half * (parts * 4 * kWarp);
         const auto store = [&](int column, int row_of_tile, float value) {
-            a.outputs[static_cast<std::int64_t>(item.choices[column]) * shape.width + tile % tiles_of_item * kRowsOfTile + row_of_tile] = value;
+            a.outputs[static_cast<std::int64_t>(item.choices[column]) * shape.width + place * kRowsOfTile + row_of_tile] = value;
         };
-        // Accumulator by accumulator: (0 + 2) + (1 + 3).
+        // Of the warps' sums, step apart.
+        const auto sum_of = [&](const float* sum, int step) {
+            return (sum[0] + (parts > 2 ? sum[2 * step] : 0.0F)) + ((parts > 1 ? sum[step] : 0.0F) + (parts > 3 ? sum[3 * step] : 0.0F));
+        };
         if (item.count == 1) {
             const Column column = x.column(base);
-            float even = 0, odd = 0;
-            for (int k = 0; k < 4; ++k) {
-                float accumulator = 0;
-                for (int b = k; b < blocks; b += 4) add_superblock_alone<Weights>(at, b, column, accumulator);
-                const float sum = k < 2 ? accumulator : even + accumulator;
-                even = odd;
-                odd = sum;
-            }
-            sync_warp();
-            start(tile + a.stages * warps, stage);
-            if ((lane() & 2) == 0) store(0, mine + 8 * (lane() & 1), even + odd);
-            if (++stage == a.stages) {
-                stage = 0;
-                turn ^= 1;
-            }
-            continue;
-        }
-        const Columns columns = x.columns(there(mine), there(output), there(output + 1));
-        float even[4] = {}, odd[4] = {};
-        for (int k = 0; k < 4; ++k) {
+            float accumulator = 0;
+            for (int b = part; b < blocks; b += parts) add_superblock_alone<Weights>(at, b, column, accumulator);
+            sums[part * kWarp + lane()] = accumulator;
+            sync_part(group, parts * kWarp);
+            if (part == 0 && (lane() & 2) == 0) store(0, mine + 8 * (lane() & 1), sum_of(sums + lane(), kWarp));
+        } else {
+            const auto there = [&](int column) { return base + (column < item.count ? column : 0); };
+            const Columns columns = x.columns(there(mine), there(output), there(output + 1));
             float accumulators[4] = {};
-            for (int b = k; b < blocks; b += 4) add_superblock<Weights>(Weights::load(at, b * Weights::kBytes), b, columns, accumulators);
+            for (int b = part; b < blocks; b += parts) add_superblock<Weights>(Weights::load(at, b * Weights::kBytes), b, columns, accumulators);
             HR_UNROLL
-            for (int i = 0; i < 4; ++i) {
-                const float sum = k < 2 ? accumulators[i] : even[i] + accumulators[i];
-                even[i] = odd[i];
-                odd[i] = sum;
+            for (int i = 0; i < 4; ++i) sums[(part * 4 + i) * kWarp + lane()] = accumulators[i];  // [part][output][lane]
+            sync_part(group, parts * kWarp);
+            for (int c = part; c < 2; c += parts) {
+                if (output + c >= item.count) continue;
+                HR_UNROLL
+                for (int r = 0; r < 2; ++r) store(output + c, mine + 8 * r, sum_of(sums + (2 * r + c) * kWarp + lane(), 4 * kWarp));
             }
         }
-        sync_warp();
-        start(tile + a.stages * warps, stage);
-        HR_UNROLL
-        for (int i = 0; i < 4; ++i) {
-            const int column = output + i % 2;
-            if (column < item.count) store(column, mine + i / 2 * 8, even[i] + odd[i]);
-        }
+        if (part == parts - 1) start(tile + a.stages * groups, stage);
         if (++stage == a.stages) {
             stage = 0;
             turn ^= 1;
@@ -369,12 +377,12 @@ HR_DEVICE void down(const ExpertsDownArguments& a) {
 
 }  // namespace
 
-HR_ORDERED_KERNEL(few_experts_gate_up_q4_k, ExpertsGateUpArguments, kFewThreads) { gate_up<FewQ4K>(a); }
-HR_ORDERED_KERNEL(few_experts_gate_up_q5_k, ExpertsGateUpArguments, kFewThreads) { gate_up<FewQ5K>(a); }
-HR_ORDERED_KERNEL(few_experts_gate_up_q6_k, ExpertsGateUpArguments, kFewThreads) { gate_up<FewQ6K>(a); }
-HR_ORDERED_KERNEL(few_experts_down_q4_k, ExpertsDownArguments, kFewThreads) { down<FewQ4K>(a); }
-HR_ORDERED_KERNEL(few_experts_down_q5_k, ExpertsDownArguments, kFewThreads) { down<FewQ5K>(a); }
-HR_ORDERED_KERNEL(few_experts_down_q6_k, ExpertsDownArguments, kFewThreads) { down<FewQ6K>(a); }
+HR_ORDERED_KERNEL(few_experts_gate_up_q4_k, FewGateUpArguments, kFewThreads) { gate_up<FewQ4K>(a.of, a.list); }
+HR_ORDERED_KERNEL(few_experts_gate_up_q5_k, FewGateUpArguments, kFewThreads) { gate_up<FewQ5K>(a.of, a.list); }
+HR_ORDERED_KERNEL(few_experts_gate_up_q6_k, FewGateUpArguments, kFewThreads) { gate_up<FewQ6K>(a.of, a.list); }
+HR_ORDERED_KERNEL(few_experts_down_q4_k, FewDownArguments, kFewThreads) { down<FewQ4K>(a.of, a.list); }
+HR_ORDERED_KERNEL(few_experts_down_q5_k, FewDownArguments, kFewThreads) { down<FewQ5K>(a.of, a.list); }
+HR_ORDERED_KERNEL(few_experts_down_q6_k, FewDownArguments, kFewThreads) { down<FewQ6K>(a.of, a.list); }
 
 }  // namespace headroom::device
 

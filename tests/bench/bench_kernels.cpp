@@ -216,6 +216,7 @@ struct Mixture {
         offsets = bench.array(offsets_here);
         rows = bench.array(rows_here);
         shares = bench.space<float>(values.size());
+        list = bench.space<std::uint8_t>(static_cast<std::uint64_t>(few_list_bytes(tokens * used)));
     }
     const ExpertAddresses* table() { return tables[turn_++ % tables.size()]; }
 
@@ -223,6 +224,7 @@ struct Mixture {
     double different = 0;  // experts that are chosen
     ExpertShape shape = {};
     std::vector<const ExpertAddresses*> tables;
+    std::uint8_t* list = nullptr;  // of few_experts
     std::int32_t *chosen = nullptr, *offsets = nullptr, *rows = nullptr;
     float* shares = nullptr;
 
@@ -240,6 +242,13 @@ void mixture_decode(Bench& bench, std::int32_t tokens) {
         const Quantized groups = bench.quantized(std::int64_t{tokens} * width, 256);
         float* outputs = tokens > 1 ? bench.space<float>(count * used * width) : nullptr;
         const double gate_up = 2.0 * m.different * hidden * row_bytes(q4_k, width), down = m.different * width * row_bytes(type, hidden);
+        if (tokens > 1) {
+            bench.time(fmt::format("30b experts of {} tokens, down {}", tokens, type_name), gate_up + down, 6.0 * tokens * used * hidden * width, [&] {
+                const ExpertAddresses* table = m.table();
+                return few_experts(bench.queue(), {table, m.shape, m.chosen, tokens, x, groups, {}, middle, 1}, {table, m.shape, m.chosen, m.shares, tokens, middle, x, outputs}, m.list);
+            });
+            continue;
+        }
         if (type == q4_k) {
             bench.time(fmt::format("30b gate and up of 8 experts, {} tokens", tokens), gate_up, 4.0 * tokens * used * hidden * width, [&] {
                 return experts_gate_up(bench.queue(), {m.table(), m.shape, m.chosen, tokens, x, groups, {}, middle, 1});
@@ -315,11 +324,11 @@ struct Attention {
         a.parts_to_hand = reinterpret_cast<float*>(bench.array(std::vector<std::uint32_t>(count * static_cast<std::uint64_t>(heads * chunks * long_part_floats(dim)), 0xffffffffU)));
         a.tickets = bench.array(std::vector<std::int32_t>(count * static_cast<std::uint64_t>(heads)));
     }
-    Result<> launch(Bench& bench) {
+    Result<> launch(Bench& bench, std::span<const Ahead> ahead = {}) {
         h.pool.base = const_cast<std::uint8_t*>(bench.weights(pool_bytes));
         a.pool = h.pool;
         a.places = h.places;
-        return attention_step(bench.queue(), h, a);
+        return attention_step(bench.queue(), h, a, ahead);
     }
 
     HeadArguments h = {};
@@ -384,10 +393,11 @@ void layers(Bench& bench, cpu::KvType kv_type, std::int32_t position, std::int32
     // Several tokens' rows are quantized by kernels of their own, the first of which also adds what the experts of the layer before have left.
     const NormArguments norm{.x = x, .rows = nullptr, .weight = qkv.norm, .epsilon = qkv.epsilon, .count = tokens, .n = width, .out = nullptr, .groups_256 = groups, .groups_32 = {}};
     const NormArguments heads{.x = at.a.out, .rows = nullptr, .weight = nullptr, .epsilon = 0, .count = tokens, .n = 4096, .out = nullptr, .groups_256 = groups, .groups_32 = {}};
+    bool placed = false;  // the output matrix and the router, by attention, which sends for them
+    const auto place = [&](Matrix& w) { w.data = bench.weights(std::uint64_t{w.row_bytes} * static_cast<std::uint64_t>(w.rows)); };
     const auto product = [&](ProductArguments& a) {
         for (std::int32_t i = 0; i < a.target_count; ++i) {
-            Matrix& w = a.targets[i].w;
-            w.data = bench.weights(std::uint64_t{w.row_bytes} * static_cast<std::uint64_t>(w.rows));
+            if (!placed || a.target_count > 1) place(a.targets[i].w);
         }
         return tokens == 1 ? product_row(bench.queue(), a) : product_rows(bench.queue(), a);
     };
@@ -398,27 +408,46 @@ void layers(Bench& bench, cpu::KvType kv_type, std::int32_t position, std::int32
              return combine_norm_rows(bench.queue(), {{nullptr, m.chosen, m.shares, outputs, nullptr, x, tokens, used, width}, norm});
          }},
         {"q k v", [&] { return product(qkv); }},
-        {"attention", [&] { return at.launch(bench); }},
+        {"attention",
+         [&] {
+             if (tokens == 1) return at.launch(bench);
+             // The next two kernels' weights.
+             placed = true;
+             place(out.targets[0].w);
+             r.w = {nullptr, f32, experts, width, 4 * width};
+             place(r.w);
+             const auto ahead_of = [](const Matrix& w) { return Ahead{w.data, std::int64_t{w.rows} * w.row_bytes}; };
+             const Ahead ahead[] = {ahead_of(out.targets[0].w), ahead_of(r.w)};
+             return at.launch(bench, ahead);
+         }},
         {"heads", [&] { return tokens == 1 || at.a.groups_256.codes != nullptr ? Result<>{} : norm_rows(bench.queue(), heads); }},
         {"o", [&] { return product(out); }},
         {"router",
          [&] {
-             r.w = {bench.weights(std::uint64_t{4} * experts * width), f32, experts, width, 4 * width};
+             if (!placed) r.w = {bench.weights(std::uint64_t{4} * experts * width), f32, experts, width, 4 * width};
              return router_row(bench.queue(), r);
          }},
         {"gate and up",
-         [&] {
+         [&]() -> Result<> {
+             if (tokens > 1) return {};
              return experts_gate_up(bench.queue(), {m.table(), m.shape, m.chosen, tokens, r.normed, r.groups_256, {}, middle, 1, scores, 1, m.shares, nullptr});
          }},
         {"down",
-         [&] {
-             ExpertsDownArguments down{m.table(), m.shape, m.chosen, m.shares, tokens, middle, x, outputs};
-             if (tokens > 1) down.scores = scores;
-             return experts_down(bench.queue(), down);
+         [&]() -> Result<> {
+             if (tokens > 1) return {};
+             return experts_down(bench.queue(), {m.table(), m.shape, m.chosen, m.shares, tokens, middle, x, outputs});
+         }},
+        {"experts",
+         [&]() -> Result<> {
+             if (tokens == 1) return {};
+             const ExpertAddresses* table = m.table();
+             return few_experts(bench.queue(), {table, m.shape, m.chosen, tokens, r.normed, r.groups_256, {}, middle, 1, scores, 1, m.shares, nullptr},
+                                {table, m.shape, m.chosen, m.shares, tokens, middle, x, outputs}, m.list);
          }},
     };
     const auto time = [&](const std::string& name, std::size_t left_out) {
         bench.time(fmt::format("30b layer{} at {}, {} tokens{}", q8(kv_type), position, tokens, name), 0, 0, [&]() -> Result<> {
+            placed = false;
             for (std::size_t i = 0; i < std::size(parts); ++i) {
                 if (i != left_out) HR_CHECK(parts[i].second());
             }

@@ -3,6 +3,7 @@
 #include "core/compute/cpu/ops.h"
 #include "tests/compute/random_data.h"
 #include "tests/kernels/quantized_rows.h"
+#include "tests/simgpu/simulated_images.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -113,6 +114,55 @@ private slots:
             auto expected = x.product(w.here.matrix);
             for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = before[i] + (expected[i] + bias[i % std::size_t(rows)]);
             QCOMPARE(difference(y.read(), expected), QByteArray());
+        }
+    }
+
+    // Few rows have a warp for each superblock: one tile to a group of warps, two, groups of several sizes, matrices of all types. 17 superblocks: four warps to a tile.
+    void fewRowsAreTheCpus() {
+        auto& device = KernelDevice::chosen();
+        // As many multiprocessors as give a group two tiles of these.
+        gpu::DeviceInfo small = device.queue().kernels.device();
+        small.multiprocessors = 3;
+        std::unique_ptr<kernels::Kernels> of_small;
+        if (device.emulated()) {
+            auto loaded = kernels::Kernels::load(device.driver(), small, simulated_images());
+            REQUIRE(loaded);
+            of_small = std::move(*loaded);
+        }
+        const kernels::Queue queue = of_small ? kernels::Queue{*of_small, device.queue().stream} : device.queue();
+        Random random(301);
+        struct Case {
+            std::int64_t cols, tokens;
+            std::vector<std::pair<const char*, std::int64_t>> matrices;
+        };
+        std::vector<Case> cases = {{4096, 8, {{"Q4_K", 70}}}, {4352, 3, {{"Q4_K", 70}}}, {1280, 11, {{"Q5_K", 37}}}, {2048, 8, {{"Q4_K", 40}, {"Q5_K", 20}, {"Q6_K", 33}}}};
+        if (!device.emulated()) cases.insert(cases.end(), {{4096, 8, {{"Q4_K", 2048}}}, {4096, 8, {{"Q4_K", 4090}}}, {2048, 8, {{"Q4_K", 4096}, {"Q4_K", 512}, {"Q6_K", 512}}}});
+        for (const Case& c : cases) {
+            Rows x(device, random.values(c.tokens * c.cols), c.tokens, c.cols);
+            std::vector<std::unique_ptr<Weights>> weights;
+            std::vector<std::unique_ptr<Array<float>>> biases, outputs;
+            std::vector<std::vector<float>> expected;
+            kernels::ProductArguments arguments{};
+            for (const auto& [type, rows] : c.matrices) {
+                const char* name = type;
+                weights.push_back(std::make_unique<Weights>(device, *std::ranges::find_if(layouts(), [&](const Layout& l) { return !std::strcmp(l.name, name); }), rows, c.cols, random));
+                const auto bias = random.values(rows), before = random.values(c.tokens * rows);
+                biases.push_back(std::make_unique<Array<float>>(device, bias));
+                outputs.push_back(std::make_unique<Array<float>>(device, before));
+                const bool add = arguments.target_count != 1;
+                expected.push_back(x.product(weights.back()->here.matrix));
+                for (std::size_t i = 0; i < before.size(); ++i) {
+                    const float product = expected.back()[i] + bias[i % static_cast<std::size_t>(rows)];
+                    expected.back()[i] = add ? before[i] + product : product;
+                }
+                arguments.targets[arguments.target_count++] = {weights.back()->matrix(), biases.back()->data(), outputs.back()->data(), static_cast<std::int32_t>(rows), add ? 1 : 0};
+            }
+            arguments.tokens = static_cast<std::int32_t>(c.tokens);
+            arguments.forms = x.forms();
+            arguments.x = x.x();
+            arguments.groups_256 = x.groups_256();
+            REQUIRE(kernels::product_rows(queue, arguments));
+            for (std::size_t i = 0; i < outputs.size(); ++i) QCOMPARE(difference(outputs[i]->read(), expected[i]), QByteArray());
         }
     }
 

@@ -138,6 +138,8 @@ void run(std::string_view name, const StepAttentionArguments& a) {
     for (std::int64_t t = 0; t < a.attention.tokens; ++t) store_forms(a.attention.out + t * width, width, t, a.attention.groups_256, {});
 }
 
+void run(std::string_view name, const AheadAttentionArguments& a) { run(name, StepAttentionArguments{.heads = a.heads, .attention = a.attention}); }
+
 void run(std::string_view name, const CombineNormArguments& a) {
     run(name, a.combine);
     run(name, a.norm);

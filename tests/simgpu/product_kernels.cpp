@@ -233,6 +233,9 @@ void run(std::string_view, const ExpertsDownArguments& a) {
     if (!a.outputs) cpu::combine_experts(OneThread(), a.x, s.width, rows.data(), a.shares, a.tokens, s.used, s.width);
 }
 
+void run(std::string_view name, const FewGateUpArguments& a) { run(name, a.of); }
+void run(std::string_view name, const FewDownArguments& a) { run(name, a.of); }
+
 void run(std::string_view, const GroupArguments& a) {
     std::fill_n(a.offsets, a.experts + 1, 0);
     for (std::int32_t i = 0; i < a.choices; ++i) ++a.offsets[a.chosen[i] + 1];

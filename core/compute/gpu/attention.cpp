@@ -211,16 +211,19 @@ bool takes_clusters(Queue queue, const AttentionArguments& arguments) {
     if (!has_clusters(queue) || has_codes(pool) || pool.head_dim != kLongWidth || pool.head_dim_v != kLongWidth) return false;
     if (arguments.tokens < 2 || arguments.max_chunks <= 0 || group != cluster_heads) return false;
     constexpr unsigned reserved = 1024, own = 64;  // by the driver for each block, and for the kernel's own variables
-    const unsigned bytes = static_cast<unsigned>(cluster_block_bytes(group)) + own + reserved;
+    const unsigned bytes = static_cast<unsigned>(cluster_block_bytes(group, section_pages)) + own + reserved;
     const std::int64_t blocks = std::int64_t{kClusterBlocks} * pool.kv_heads * sections_of(arguments) * arguments.tokens;
     return blocks <= std::int64_t{std::min((queue.kernels.shared_limit() + reserved) / bytes, 2U)} * queue.kernels.device().multiprocessors;
 }
 
-Result<> attention_in_clusters(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
+Result<> attention_in_clusters(Queue queue, const AheadAttentionArguments& all) {
+    const AttentionArguments& arguments = all.attention;
     const gpu::Grid grid{static_cast<unsigned>(arguments.pool.kv_heads * kClusterBlocks), static_cast<unsigned>(sections_of(arguments)),
                          static_cast<unsigned>(arguments.tokens)};
-    return queue.kernels.launch(Kernel::attention_cluster_128_8, grid, {kClusterThreads}, static_cast<unsigned>(cluster_block_bytes(cluster_heads)), queue.stream,
-                                StepAttentionArguments{.heads = heads, .attention = arguments});
+    const bool page = arguments.max_chunks == 1;
+    const std::int32_t bytes = cluster_block_bytes(cluster_heads, page ? 1 : section_pages);
+    return queue.kernels.launch(page ? Kernel::attention_cluster_page_128_8 : Kernel::attention_cluster_128_8, grid, {kClusterThreads}, static_cast<unsigned>(bytes),
+                                queue.stream, all);
 }
 
 }  // namespace
@@ -234,7 +237,7 @@ bool attention_quantizes(Queue queue, const AttentionArguments& arguments) noexc
     return division && division->heads % 2 == 0;
 }
 
-Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments) {
+Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments, std::span<const Ahead> ahead) {
     if (arguments.tokens <= 0) return {};
     HR_CHECK(check("attention_step", arguments.heads, arguments.pool));
     const int width = arguments.pool.head_dim;
@@ -246,7 +249,9 @@ Result<> attention_step(Queue queue, const HeadArguments& heads, const Attention
     if (takes_long(queue, arguments)) {
         if (const auto block = long_block(queue, arguments)) return attention_long(queue, *block, heads, arguments);
     }
-    if (takes_clusters(queue, arguments)) return attention_in_clusters(queue, heads, arguments);
+    AheadAttentionArguments all{.heads = heads, .attention = arguments};
+    std::ranges::copy(ahead.first(std::min(ahead.size(), std::size(all.ahead))), all.ahead);
+    if (takes_clusters(queue, arguments)) return attention_in_clusters(queue, all);
     HR_TRY(const Division division, divide(queue, "attention_step", arguments, true));
     const auto of_width = [&](Kernel of_64, Kernel of_128) { return width == 64 ? of_64 : of_128; };
     const Kernel kernel = codes                   ? of_width(Kernel::attention_step_q8_64, Kernel::attention_step_q8_128)
@@ -254,8 +259,11 @@ Result<> attention_step(Queue queue, const HeadArguments& heads, const Attention
                           : division.at_once == 2 ? of_width(Kernel::attention_step_64_2, Kernel::attention_step_128_2)
                           : division.at_once == 4 ? of_width(Kernel::attention_step_64_4, Kernel::attention_step_128_4)
                                                   : of_width(Kernel::attention_step_64_8, Kernel::attention_step_128_8);
-    StepAttentionArguments both{.heads = heads, .attention = arguments};
-    division.describe(both.attention);
+    division.describe(all.attention);
+    if (kernel == Kernel::attention_step_q8_128 && arguments.tokens > 1) {
+        return queue.kernels.launch(Kernel::attention_ahead_q8_128, division.grid, {division.block.threads}, division.block.shared_bytes, queue.stream, all);
+    }
+    const StepAttentionArguments both{.heads = heads, .attention = all.attention};
     return queue.kernels.launch(kernel, division.grid, {division.block.threads}, division.block.shared_bytes, queue.stream, both);
 }
 

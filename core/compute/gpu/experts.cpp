@@ -1,4 +1,3 @@
-#include "core/compute/gpu/few_experts.h"
 #include "core/compute/gpu/shapes.h"
 
 #include <optional>
@@ -59,8 +58,7 @@ Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments) {
     HR_CHECK(check_choice("experts_gate_up", shape.experts, shape.used));
     HR_CHECK(check_matrix("experts_gate_up", shape.gate_type, shape.hidden, shape.width));
     HR_CHECK(check_matrix("experts_gate_up", shape.up_type, shape.hidden, shape.width));
-    if (groups_experts(queue, shape, arguments.tokens)) return few_experts_gate_up(queue, arguments);
-    if (arguments.scores && !chooses_by_itself(queue, shape, arguments.tokens)) {
+    if (arguments.scores && (arguments.tokens > 1 || !chooses_by_itself(queue, shape, 1))) {
         return fail(ErrorKind::invalid_argument, "experts_gate_up: these types have no kernel that chooses");
     }
     constexpr unsigned threads = 256;
@@ -81,7 +79,6 @@ Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments) {
     const ExpertShape& shape = arguments.shape;
     HR_CHECK(check_choice("experts_down", shape.experts, shape.used));
     HR_CHECK(check_matrix("experts_down", shape.down_type, shape.width, shape.hidden));
-    if (arguments.outputs != nullptr && groups_experts(queue, shape, arguments.tokens)) return few_experts_down(queue, arguments);
     const auto used = static_cast<unsigned>(shape.used), width = static_cast<unsigned>(shape.width), n = static_cast<unsigned>(shape.hidden);
     const unsigned warps = 16 / used * used;
     // As many rows to a block as give each multiprocessor one block of some token, and the warps of a rank at least a pair of rows each.
@@ -92,9 +89,10 @@ Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments) {
     // The kernel's own rows to a block, from the number of blocks.
     const unsigned rows_of_block = (width + 2 * blocks - 1) / (2 * blocks) * 2;
     const gpu::Grid grid{blocks, static_cast<unsigned>(arguments.tokens)};
-    if (const auto special = of_type(shape.down_type, Kernel::experts_down_q4_k, Kernel::experts_down_q5_k, Kernel::experts_down_q6_k)) {
-        return queue.kernels.launch(*special, grid, {wide_block(queue) * 3 / 4 / 32 / used * used * 32},
-                                    round_up(used * rows_of_block * 4) + row_bytes(used * n), queue.stream, arguments);
+    // A block of one type's kernel may have fewer warps than there are ranks: the general one takes these.
+    const unsigned of_one_type = wide_block(queue) * 3 / 4 / 32 / used * used;
+    if (const auto special = of_type(shape.down_type, Kernel::experts_down_q4_k, Kernel::experts_down_q5_k, Kernel::experts_down_q6_k); special && of_one_type > 0) {
+        return queue.kernels.launch(*special, grid, {of_one_type * 32}, round_up(used * rows_of_block * 4) + row_bytes(used * n), queue.stream, arguments);
     }
     const std::uint32_t form = form_of(shape.down_type);
     const unsigned shared = round_up(used * rows_of_block * 4) + (form == kFormFloats ? 0 : quantized_bytes(used * n, 32));

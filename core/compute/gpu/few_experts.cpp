@@ -1,7 +1,5 @@
 // The experts of two to sixteen tokens, grouped by expert (kernels/few_experts.cu).
 
-#include "core/compute/gpu/few_experts.h"
-
 #include <optional>
 #include <span>
 
@@ -14,12 +12,15 @@ constexpr unsigned own_bytes = 7 * 1024;  // the kernels' own shared memory at m
 constexpr unsigned tile_rows = 16;
 constexpr unsigned group_warps = 4;
 
-// Warps (gate and up: groups of four) of a block, and tiles of each on their way: so many bytes that memory is never idle.
+// Groups of warps of a block, and tiles of each on their way: so many bytes that memory is never idle.
 struct Shape {
-    unsigned warps, stages;
+    unsigned groups, stages;
 };
 constexpr Shape gate_up_shapes[] = {{4, 2}, {3, 2}, {2, 2}, {3, 1}, {2, 1}};
-constexpr Shape down_shapes[] = {{16, 1}, {12, 2}, {12, 1}, {8, 2}, {6, 2}, {8, 1}, {6, 1}, {4, 1}};
+constexpr Shape down_shapes[] = {{14, 2}, {14, 1}, {8, 3}, {8, 2}, {5, 4}, {5, 3}, {5, 2}, {4, 4}, {4, 3}, {4, 2}, {3, 2}, {2, 2}, {3, 1}, {2, 1}, {1, 1}};
+
+// Warps of a group of few_experts_down_TYPE: accumulators of a row that something is added to.
+unsigned down_parts(const ExpertShape& shape) { return std::min(group_warps, static_cast<unsigned>(shape.hidden) / 256); }
 
 std::optional<Kernel> gate_up_kernel(const ExpertShape& shape) {
     if (shape.up_type != shape.gate_type || shape.up_row_bytes != shape.gate_row_bytes) return std::nullopt;
@@ -45,12 +46,13 @@ unsigned code_rows(Queue queue, const ExpertShape& shape, std::int32_t tokens) {
 
 unsigned gate_up_bytes(const ExpertShape& shape, std::int32_t tokens, const Shape& of) {
     const unsigned room = group_warps * 4 * 32 * 2 * sizeof(float);  // the sums of four warps, twice
-    return of.warps * (of.stages * tile_rows * row_stride(shape) + room) + round_up(choices(shape, tokens) * kFewItemBytes) +
+    return of.groups * (of.stages * tile_rows * row_stride(shape) + room) + choices(shape, tokens) * kFewItemBytes +
            round_up(static_cast<unsigned>(shape.experts) * sizeof(ExpertAddresses)) + code_bytes(static_cast<unsigned>(tokens), static_cast<unsigned>(shape.width));
 }
 unsigned down_bytes(Queue queue, const ExpertShape& shape, std::int32_t tokens, const Shape& of) {
-    return of.warps * of.stages * tile_rows * shape.down_row_bytes + round_up(choices(shape, tokens) * kFewItemBytes) +
-           round_up(static_cast<unsigned>(shape.experts) * sizeof(ExpertAddresses)) + code_bytes(code_rows(queue, shape, tokens), static_cast<unsigned>(shape.hidden));
+    const unsigned room = down_parts(shape) * 4 * 32 * 2 * sizeof(float);  // the sums of a group's warps, twice
+    return of.groups * (of.stages * tile_rows * shape.down_row_bytes + room) + (1 + choices(shape, tokens)) * kFewItemBytes +
+           code_bytes(code_rows(queue, shape, tokens), static_cast<unsigned>(shape.hidden));
 }
 
 // The first that fits.
@@ -65,10 +67,10 @@ std::optional<Shape> gate_up_shape(Queue queue, const ExpertShape& shape, std::i
     return fitting(queue, gate_up_shapes, [&](const Shape& of) { return gate_up_bytes(shape, tokens, of); });
 }
 std::optional<Shape> down_shape(Queue queue, const ExpertShape& shape, std::int32_t tokens) {
-    // Of Q6_K the computation is the limit, and sixteen warps are in each other's way (docs/performance.md).
+    // From the first on that has no more warps than a block.
     const std::span<const Shape> shapes = down_shapes;
-    const bool q6_k = static_cast<gguf::TensorType>(shape.down_type) == gguf::TensorType::q6_k;
-    return fitting(queue, shapes.subspan(q6_k ? 1 : 0), [&](const Shape& of) { return down_bytes(queue, shape, tokens, of); });
+    const auto first = std::ranges::find_if(shapes, [&](const Shape& of) { return of.groups * down_parts(shape) * 32 <= kFewThreads; });
+    return fitting(queue, shapes.subspan(static_cast<std::size_t>(first - shapes.begin())), [&](const Shape& of) { return down_bytes(queue, shape, tokens, of); });
 }
 
 }  // namespace
@@ -79,20 +81,22 @@ bool groups_experts(Queue queue, const ExpertShape& shape, std::int32_t tokens) 
            shape.width % static_cast<std::int32_t>(tile_rows) == 0 && gate_up_shape(queue, shape, tokens) && down_shape(queue, shape, tokens);
 }
 
-Result<> few_experts_gate_up(Queue queue, ExpertsGateUpArguments arguments) {
-    const Shape of = *gate_up_shape(queue, arguments.shape, arguments.tokens);
-    arguments.stages = static_cast<std::int32_t>(of.stages);
-    arguments.row_stride = static_cast<std::int32_t>(row_stride(arguments.shape));
-    return queue.kernels.launch(*gate_up_kernel(arguments.shape), {multiprocessors(queue)}, {of.warps * group_warps * 32},
-                                gate_up_bytes(arguments.shape, arguments.tokens, of), queue.stream, arguments);
-}
-
-Result<> few_experts_down(Queue queue, ExpertsDownArguments arguments) {
-    const Shape of = *down_shape(queue, arguments.shape, arguments.tokens);
-    arguments.stages = static_cast<std::int32_t>(of.stages);
-    arguments.code_rows = static_cast<std::int32_t>(code_rows(queue, arguments.shape, arguments.tokens));
-    return queue.kernels.launch(*down_kernel(arguments.shape), {multiprocessors(queue)}, {of.warps * 32},
-                                down_bytes(queue, arguments.shape, arguments.tokens, of), queue.stream, arguments);
+Result<> few_experts(Queue queue, const ExpertsGateUpArguments& gate_up, const ExpertsDownArguments& down, void* list) {
+    const ExpertShape& shape = gate_up.shape;
+    if (!groups_experts(queue, shape, gate_up.tokens) || down.outputs == nullptr || list == nullptr) {
+        return fail(ErrorKind::invalid_argument, "few_experts: {} tokens with experts of {} x {} cannot be grouped", gate_up.tokens, shape.hidden, shape.width);
+    }
+    const Shape first = *gate_up_shape(queue, shape, gate_up.tokens), second = *down_shape(queue, shape, gate_up.tokens);
+    FewGateUpArguments arguments{.of = gate_up, .list = list};
+    arguments.of.stages = static_cast<std::int32_t>(first.stages);
+    arguments.of.row_stride = static_cast<std::int32_t>(row_stride(shape));
+    HR_CHECK(queue.kernels.launch(*gate_up_kernel(shape), {multiprocessors(queue)}, {first.groups * group_warps * 32},
+                                  gate_up_bytes(shape, gate_up.tokens, first), queue.stream, arguments));
+    FewDownArguments behind{.of = down, .list = list};
+    behind.of.stages = static_cast<std::int32_t>(second.stages);
+    behind.of.code_rows = static_cast<std::int32_t>(code_rows(queue, shape, gate_up.tokens));
+    return queue.kernels.launch(*down_kernel(shape), {multiprocessors(queue)}, {second.groups * down_parts(shape) * 32},
+                                down_bytes(queue, shape, gate_up.tokens, second), queue.stream, behind);
 }
 
 }  // namespace headroom::kernels

@@ -5,6 +5,8 @@
 //
 // Errors: those of the driver's launch; invalid_argument for shapes a kernel cannot take (named in the message).
 
+#include <span>
+
 #include "core/base/error.h"
 #include "core/compute/gpu/kernels.h"
 #include "core/gguf/types.h"
@@ -39,13 +41,15 @@ struct Queue {
 // experts.cpp
 [[nodiscard]] Result<> router_row(Queue queue, const RouterArguments& arguments);
 [[nodiscard]] Result<> choose_experts(Queue queue, const ChooseArguments& arguments);
-// Whether experts_gate_up makes the choice itself, from the scores of so many tokens.
+// Whether experts_gate_up, or few_experts, makes the choice itself, from the scores of so many tokens.
 [[nodiscard]] bool chooses_by_itself(Queue queue, const ExpertShape& shape, std::int32_t tokens) noexcept;
-// Whether experts_gate_up and experts_down read the weights of an expert once for all of the tokens (2 to 16) that chose it, and so are quicker.
-// experts_down must then be given `outputs`, and follow experts_gate_up at once.
-[[nodiscard]] bool groups_experts(Queue queue, const ExpertShape& shape, std::int32_t tokens) noexcept;
 [[nodiscard]] Result<> experts_gate_up(Queue queue, const ExpertsGateUpArguments& arguments);
 [[nodiscard]] Result<> experts_down(Queue queue, const ExpertsDownArguments& arguments);
+// Both for several tokens (2 to 16), where groups_experts says so: the weights of an expert are read once for all that chose it. `outputs` is given. list: room for
+// few_list_bytes, aligned to 16 bytes.
+[[nodiscard]] bool groups_experts(Queue queue, const ExpertShape& shape, std::int32_t tokens) noexcept;
+[[nodiscard]] Result<> few_experts(Queue queue, const ExpertsGateUpArguments& gate_up, const ExpertsDownArguments& down, void* list);
+[[nodiscard]] constexpr std::int64_t few_list_bytes(std::int64_t choices) noexcept { return (1 + choices) * kFewItemBytes; }
 [[nodiscard]] Result<> group_rows(Queue queue, const GroupArguments& arguments);
 [[nodiscard]] Result<> experts_tiles(Queue queue, gguf::TensorType type, const ExpertsTilesArguments& arguments);
 [[nodiscard]] Result<> combine_rows(Queue queue, const CombineArguments& arguments);
@@ -57,8 +61,9 @@ struct Queue {
 [[nodiscard]] Result<> attention_rows(Queue queue, const AttentionArguments& arguments);
 // Whether attention_step leaves the output's quantized form instead of the output, where groups_256 says so; it has to be empty elsewhere.
 [[nodiscard]] bool attention_quantizes(Queue queue, const AttentionArguments& arguments) noexcept;
-// head_rows and attention_rows, in one kernel where there is one for the heads' width.
-[[nodiscard]] Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments);
+// head_rows and attention_rows, in one kernel where there is one for the heads' width. ahead, kMostAhead at most: what the kernels behind will read, sent for meanwhile where that
+// kernel is for several tokens.
+[[nodiscard]] Result<> attention_step(Queue queue, const HeadArguments& heads, const AttentionArguments& arguments, std::span<const Ahead> ahead = {});
 // Whether there is a kernel for one token over many pages of a pool of this shape, so that AttentionArguments::parts_to_hand is of use: heads of
 // kLongWidth, three to eight of them to a KV head, with codes at most eight.
 [[nodiscard]] bool has_long_attention(std::int64_t heads, const KvPool& pool) noexcept;

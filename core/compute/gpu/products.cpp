@@ -79,6 +79,14 @@ std::optional<FewPieces> few_pieces(Queue queue, const ProductArguments& argumen
     return std::nullopt;
 }
 
+// Whether product_few_wide is for these matrices.
+bool takes_wide(const ProductArguments& arguments, unsigned blocks) {
+    const unsigned superblocks = static_cast<unsigned>(arguments.targets[0].w.cols) / 256, groups = kFewThreads / 32 / superblocks;
+    unsigned tiles = 0;
+    for (std::int32_t i = 0; i < arguments.target_count; ++i) tiles += static_cast<unsigned>(arguments.targets[i].w.rows + 15) / 16;
+    return !arguments.swiglu && superblocks > 4 && groups > 0 && tiles <= groups * blocks;
+}
+
 bool few_fits(Queue queue, const ProductArguments& arguments) {
     if (arguments.tokens < 2 || !has_matrix_units(queue)) return false;
     for (std::int32_t i = 0; i < arguments.target_count; ++i) {
@@ -122,8 +130,8 @@ Result<> product_rows(Queue queue, const ProductArguments& arguments) {
         }
         // A tile of 16 rows to four warps, one block to a multiprocessor.
         const unsigned blocks = blocks_for(queue, (units(arguments) + 7) / 8, 1, 1);
-        return queue.kernels.launch(Kernel::product_few, {blocks, passes}, {kFewThreads}, few_bytes(static_cast<unsigned>(arguments.targets[0].w.cols)),
-                                    queue.stream, arguments);
+        return queue.kernels.launch(takes_wide(arguments, blocks) ? Kernel::product_few_wide : Kernel::product_few, {blocks, passes}, {kFewThreads},
+                                    few_bytes(static_cast<unsigned>(arguments.targets[0].w.cols)), queue.stream, arguments);
     }
     const unsigned blocks = blocks_for(queue, units(arguments), rows_threads / 32, 2);
     return queue.kernels.launch(Kernel::product_rows, {blocks, passes}, {rows_threads}, 0, queue.stream, arguments);

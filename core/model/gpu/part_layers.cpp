@@ -118,6 +118,30 @@ kernels::KvPool PartRunner::kv_pool(std::size_t layer) const noexcept {
             .head_dim_v = static_cast<std::int32_t>(model.head_dim_v), .type = static_cast<std::int32_t>(transformer_.kv_type)};
 }
 
+// What the kernels behind attention of layer i read of the device's memory, as far as it is known before and comes late to them: the next matrices, and the small
+// things up to the next layer's attention.
+std::size_t PartRunner::look_ahead(std::size_t i, std::span<kernels::Ahead, kernels::kMostAhead> ahead) const noexcept {
+    const DeviceLayer& layer = weights_.layers[i];
+    std::size_t count = 0;
+    const auto add = [&](const void* from, std::int64_t bytes) {
+        if (from != nullptr) ahead[count++] = {static_cast<const std::uint8_t*>(from), bytes};
+    };
+    const auto add_row = [&](const float* from, std::int64_t elements) { add(from, elements * static_cast<std::int64_t>(sizeof(float))); };
+    const Hyperparameters& model = transformer_.hyperparameters;
+    add(layer.out.weight.data, std::int64_t{layer.out.weight.rows} * layer.out.weight.row_bytes);
+    add_row(layer.feed_forward_norm, model.embedding);
+    if (const auto* mixture = std::get_if<DeviceMixture>(&layer.feed_forward)) {
+        add(mixture->router.data, std::int64_t{mixture->router.rows} * mixture->router.row_bytes);
+        add(mixture->table, mixture->shape.experts * static_cast<std::int64_t>(sizeof(kernels::ExpertAddresses)));
+    }
+    if (i + 1 >= weights_.layers.size()) return count;
+    const DeviceLayer& next = weights_.layers[i + 1];
+    add_row(next.attention_norm, model.embedding);
+    add_row(next.q_norm, model.head_dim);
+    add_row(next.k_norm, model.head_dim);
+    return count;
+}
+
 // x += out(attention(norm(x))).
 Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const Step& step, bool captured) {
     const Hyperparameters& model = transformer_.hyperparameters;
@@ -138,7 +162,8 @@ Result<> PartRunner::attention(const DeviceLayer& layer, std::size_t i, const St
     if (captured) {
         // One token of each session, and a step is a graph: the steps before have ended when it begins.
         if (form_of(layer.out.weight) == kernels::kForm256 && kernels::attention_quantizes(queue(), arguments)) arguments.groups_256 = scratch_.groups_256;
-        HR_CHECK(kernels::attention_step(queue(), heads, arguments));
+        kernels::Ahead ahead[kernels::kMostAhead];
+        HR_CHECK(kernels::attention_step(queue(), heads, arguments, std::span(ahead).first(step.tokens > 1 ? look_ahead(i, ahead) : 0)));
     } else {
         HR_CHECK(kernels::head_rows(queue(), heads));
         for (const Stretch& stretch : stretches_) {
@@ -207,16 +232,18 @@ Result<> PartRunner::route(const DeviceLayer& layer, const DeviceMixture& block,
 // The chosen experts of each token by themselves. added: their sum is added to x; else the outputs are kept apart.
 Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step, std::int32_t* chosen, bool added) {
     const auto tokens = static_cast<std::int32_t>(step.tokens);
-    HR_CHECK(kernels::experts_gate_up(queue(), {.table = block.table, .shape = block.shape, .chosen = chosen, .tokens = tokens,
-                                                .x = scratch_.normed, .groups_256 = scratch_.groups_256, .groups_32 = scratch_.groups_32,
-                                                .hidden = scratch_.gate, .complete = step.complete ? 1 : 0,
-                                                .scores = chooses_later(block, step) ? scratch_.scores : nullptr,
-                                                .normalize = block.normalize ? 1 : 0, .shares = scratch_.shares,
-                                                .counts = experts_->counts(block.layer)}));
-    return kernels::experts_down(queue(), {.table = block.table, .shape = block.shape, .chosen = chosen, .shares = scratch_.shares,
-                                           .tokens = tokens, .hidden = scratch_.gate, .x = scratch_.x,
-                                           .outputs = added ? nullptr : scratch_.outputs,
-                                           .scores = chooses_later(block, step) ? scratch_.scores : nullptr});
+    const kernels::ExpertsGateUpArguments gate_up{.table = block.table, .shape = block.shape, .chosen = chosen, .tokens = tokens,
+                                                  .x = scratch_.normed, .groups_256 = scratch_.groups_256, .groups_32 = scratch_.groups_32,
+                                                  .hidden = scratch_.gate, .complete = step.complete ? 1 : 0,
+                                                  .scores = chooses_later(block, step) ? scratch_.scores : nullptr,
+                                                  .normalize = block.normalize ? 1 : 0, .shares = scratch_.shares,
+                                                  .counts = experts_->counts(block.layer)};
+    const kernels::ExpertsDownArguments down{.table = block.table, .shape = block.shape, .chosen = chosen, .shares = scratch_.shares,
+                                             .tokens = tokens, .hidden = scratch_.gate, .x = scratch_.x,
+                                             .outputs = added ? nullptr : scratch_.outputs};
+    if (!added && kernels::groups_experts(queue(), block.shape, tokens)) return kernels::few_experts(queue(), gate_up, down, scratch_.listed);
+    HR_CHECK(kernels::experts_gate_up(queue(), gate_up));
+    return kernels::experts_down(queue(), down);
 }
 
 std::vector<ExpertStream::Matrix> PartRunner::streamed(const DeviceMixture& block, const Step& step) const {

@@ -196,6 +196,7 @@ private:
     [[nodiscard]] std::int64_t graph_chunks(std::int64_t chunks) const noexcept;  // that the graph for so many sees
     // captured: for a graph, where nothing waits for the host.
     [[nodiscard]] Result<> enqueue_all(const Step& step, Tail tail, std::size_t rows, bool captured, const std::stop_token& stop);
+    std::size_t look_ahead(std::size_t i, std::span<kernels::Ahead, kernels::kMostAhead> ahead) const noexcept;
     [[nodiscard]] Result<> attention(const DeviceLayer& layer, std::size_t i, const Step& step, bool captured);
     [[nodiscard]] Result<> feed_forward(const DeviceLayer& layer, const DeviceDense& block, const Step& step, bool captured);
     [[nodiscard]] Result<> feed_forward(const DeviceLayer& layer, const DeviceMixture& block, const Step& step, bool captured);

@@ -76,6 +76,7 @@ void Scratch::arrays(const Transformer& transformer, const ScratchPlan& plan, Vi
     visit(logits, plan.logits ? kLogitRows * transformer.vocabulary : 0);
     visit(ids, kLogitRows);
     visit(likeliest, plan.logits ? 2 * kLogitRows * kernels::kMostTop : 0);
+    visit(listed, choices > 0 ? kernels::few_list_bytes(kernels::kMostFewTokens * kernels::kMostFewUsed) : 0);
 }
 
 std::uint64_t Scratch::bytes(const Transformer& transformer, const ScratchPlan& plan) noexcept {

@@ -42,6 +42,7 @@ struct Scratch {
     float* shares = nullptr;        // [tokens, used]
     std::int32_t* grouped = nullptr;  // [tokens * used]
     std::int32_t* offsets = nullptr;  // [experts + 1]
+    std::uint8_t* listed = nullptr;   // kernels::few_experts' list
     // The quantized forms of the rows that the next products read; a row is at most the widest input of any product.
     kernels::Quantized groups_256{};
     kernels::Quantized groups_32{};
