@@ -50,7 +50,7 @@ const Limit& limit(const CompiledKernel& kernel) {
 bool is_expected(std::string_view kernel, std::string_view target) {
     constexpr std::string_view plain = "headroom_attention_prefill_q8";
     constexpr std::string_view on_units[] = {"headroom_attention_prefill_", "headroom_attention_rows_q8_tiles", "headroom_attention_step_q8_",
-                                             "headroom_attention_long_", "headroom_product_few", "headroom_few_experts_"};
+                                             "headroom_attention_ahead_q8_", "headroom_attention_long_", "headroom_product_few", "headroom_few_experts_"};
     const bool units = kernel != plain && std::ranges::any_of(on_units, [&](std::string_view begin) { return kernel.starts_with(begin); });
     if (kernel.starts_with("headroom_attention_cluster_")) return target.starts_with("sm_") && target != "sm_75" && !target.starts_with("sm_8");
     return !units || (target.starts_with("sm_") && target != "sm_75");
