@@ -26,6 +26,7 @@ constexpr Limit limits[] = {
     {"headroom_product_row_", "sm_120", 16, "blocks of 1,024 threads leave 64 registers, which are a few too few there for Q6_K"},
     {"headroom_attention_prefill_q8_256", "sm_8", 64, "heads of 256 leave no register free there"},
     {"headroom_attention_rows_q8_tiles", "sm_120", 16, "as many threads as leave 128 registers, which are a few too few there"},
+    {"headroom_attention_long_", "sm_120", 80, "blocks need more shared memory than there is: not launched there"},
     {"headroom_attention_", "sm_8", 32, "as many threads as leave 128 registers, which are a few too few there"},
     {"headroom_product_few", "sm_80", 16, "blocks of 512 threads leave 128 registers, which are one too few there"},
     {"headroom_product_tiles_", "sm_", 64, "two blocks to a multiprocessor leave 128 registers, which are a few too few on some architectures"},
