@@ -148,7 +148,7 @@ HR_DEVICE void gate_up(const ExpertsGateUpArguments& a, void* list) {
     auto* table = reinterpret_cast<ExpertAddresses*>(items + a.tokens * used);
     const CodeRows x(reinterpret_cast<unsigned char*>(table) + (shape.experts * static_cast<int>(sizeof(ExpertAddresses)) + 15) / 16 * 16, a.tokens, n);
     if (part == 0 && lane() < a.stages) prepare_arrival(&arrivals[group][lane()]);
-    for (int i = thread(); i < shape.experts; i += threads()) table[i] = a.table[i];  // no kernel writes it
+    for (int i = thread(); i < shape.experts; i += threads()) table[i] = a.table[i];  // written between steps
     wait_for_previous();
 
     if (a.scores != nullptr) choose_all(a, chosen, picked);

@@ -89,16 +89,23 @@ void ExpertWorker::work() {
             job = std::move(jobs_.front());
             jobs_.pop_front();
         }
-        // The device is at most some layers away: spinning costs less than any sleep. A long wait (a step behind another) yields.
-        std::uint32_t reached = flag(memory_, 0).load(std::memory_order_acquire);
-        for (int spins = 0; !behind(reached, number) && !behind(passed_.load(std::memory_order_acquire), number); ++spins) {
-            if (stop_.load(std::memory_order_relaxed)) return;
-            if (spins > kSpins) std::this_thread::yield();
+        std::uint32_t reached = 0;
+        const auto asked_or_past = [&] {
             reached = flag(memory_, 0).load(std::memory_order_acquire);
-        }
+            return behind(reached, number) || behind(passed_.load(std::memory_order_acquire), number);
+        };
+        if (!spin_until(asked_or_past)) return;
         if (reached != number) continue;  // the device went on: nothing was missing
         if (!answer(job, number)) return;
     }
+}
+
+bool ExpertWorker::spin_until(FunctionRef<bool()> there) const {
+    for (int spins = 0; !there(); ++spins) {
+        if (stop_.load(std::memory_order_relaxed)) return false;
+        if (spins > kSpins) std::this_thread::yield();
+    }
+    return true;
 }
 
 bool ExpertWorker::answer(const Job& job, std::uint32_t number) {
@@ -111,15 +118,13 @@ bool ExpertWorker::answer(const Job& job, std::uint32_t number) {
     observed.by_processor = std::ranges::count_if(chosen, [&](std::int32_t expert) { return expert >= 0 && here[static_cast<std::size_t>(expert)] == 0; });
     missing_.compute(*job.layer.mixture, job.tokens, chosen.data(), here);
     if (stop_.load(std::memory_order_relaxed)) return false;  // the answer says "all" already
-    const bool later = !behind(flag(memory_, kArrived).load(std::memory_order_acquire), number);
+    const auto arrived = [&] { return behind(flag(memory_, kArrived).load(std::memory_order_acquire), number); };
+    const bool later = !arrived();
     flag(memory_, kReply).store(number, std::memory_order_release);
     observed.processor_s = seconds_since(begin);
     if (later && observed.by_device > 0) {
         // Nothing else is to be done before the device comes with the next layer's question.
-        for (int spins = 0; !behind(flag(memory_, kArrived).load(std::memory_order_acquire), number); ++spins) {
-            if (stop_.load(std::memory_order_relaxed)) return false;
-            if (spins > kSpins) std::this_thread::yield();
-        }
+        if (!spin_until(arrived)) return false;
         observed.device_s = seconds_since(begin);
     }
     share_.observe(observed);

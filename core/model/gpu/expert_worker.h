@@ -82,6 +82,8 @@ private:
         std::shared_ptr<const ExpertResidency::Here> here;
     };
     void work();
+    // The device is at most some layers away: spinning costs less than any sleep. A long wait (a step behind another) yields. False: the end has come.
+    [[nodiscard]] bool spin_until(FunctionRef<bool()> there) const;
     // Computes what is asked for and answers; false: the end has come.
     [[nodiscard]] bool answer(const Job& job, std::uint32_t number);
 

@@ -241,7 +241,7 @@ Result<> PartRunner::few_experts(const DeviceMixture& block, const Step& step, s
     const kernels::ExpertsDownArguments down{.table = block.table, .shape = block.shape, .chosen = chosen, .shares = scratch_.shares,
                                              .tokens = tokens, .hidden = scratch_.gate, .x = scratch_.x,
                                              .outputs = added ? nullptr : scratch_.outputs};
-    if (!added && kernels::groups_experts(queue(), block.shape, tokens)) return kernels::few_experts(queue(), gate_up, down, scratch_.listed);
+    if (kernels::groups_experts(queue(), block.shape, tokens)) return kernels::few_experts(queue(), gate_up, down, scratch_.listed);
     HR_CHECK(kernels::experts_gate_up(queue(), gate_up));
     return kernels::experts_down(queue(), down);
 }
@@ -302,9 +302,9 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
                        kernels::has_tiles(static_cast<gguf::TensorType>(shape.down_type));
     const bool few = step.tokens <= kFewForExperts || !tiled;
     const auto streams = captured || step.complete || few ? std::vector<ExpertStream::Matrix>() : streamed(block, step);
-    const bool by_processor = !step.complete && streams.empty();
+    const bool by_processor = !step.complete && streams.empty(), each_alone = few && !kernels::groups_experts(queue(), shape, tokens);
     // Some of the missing ones the device reads from the host's memory, where each choice is computed by itself.
-    const bool by_device = by_processor && captured && few && !kernels::groups_experts(queue(), shape, tokens);
+    const bool by_device = by_processor && captured && each_alone;
     std::int32_t* chosen = by_device ? scratch_.placed : scratch_.chosen;
     if (by_processor && captured) {
         HR_CHECK(kernels::hand_over(queue(), {.x = scratch_.normed, .chosen = scratch_.chosen, .tokens = tokens, .width = shape.width,
@@ -322,7 +322,7 @@ Result<> PartRunner::feed_forward(const DeviceLayer& layer, const DeviceMixture&
                                       choices * sizeof(std::int32_t), stream_.get()));
         HR_CHECK(driver_.record_event(handed_over_event_.get(), stream_.get()));
     }
-    const bool added = few && step.complete && !kernels::groups_experts(queue(), shape, tokens);
+    const bool added = each_alone && step.complete;
     HR_CHECK(few ? few_experts(block, step, chosen, added) : many_experts(block, step, streams));
     if (added) return {};
     if (by_processor && captured) {
